@@ -1,0 +1,24 @@
+//! Ids of artificial documents: `OutputCollection/<hash of the reduce key>`.
+
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+use crate::store::keyspace::GroupHash;
+
+/// The key of the hash, part of the format.
+const KEY: &[u8; 16] = b"treepie/output/1";
+
+/// Hashes the canonical encoding of a reduce key: 128 bits of SipHash-2-4.
+#[must_use]
+pub fn group_hash(canonical_key: &[u8]) -> GroupHash {
+    let mut hasher = SipHasher24::new_with_key(KEY);
+    hasher.write(canonical_key);
+    GroupHash(hasher.finish128().as_u128().to_be_bytes())
+}
+
+/// Names the artificial document of a group: `MonthlySales/0123…` with 32 lower-case hex digits.
+#[must_use]
+pub fn artificial_id(output: &str, group: &GroupHash) -> String {
+    format!("{output}/{:032x}", u128::from_be_bytes(group.0))
+}

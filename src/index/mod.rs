@@ -1,0 +1,4 @@
+//! Map-reduce indexes.
+
+pub mod definition;
+pub mod status;

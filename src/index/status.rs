@@ -1,0 +1,73 @@
+//! How an index is doing.
+
+use crate::script::Fault;
+
+/// Whether an index runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexState {
+    /// It runs.
+    Normal,
+    /// It was paused, until resumed or restarted.
+    Paused,
+    /// It was turned off.
+    Disabled,
+    /// Too many faults; it stays readable and stops.
+    Error,
+}
+
+/// How an index is doing at one moment.
+#[derive(Clone, Debug)]
+pub struct IndexStatus {
+    /// The index's name.
+    pub name: String,
+    /// Its number, never reused.
+    pub number: u32,
+    /// Whether it runs.
+    pub state: IndexState,
+    /// Still in its first build: outputs are incomplete.
+    pub building: bool,
+    /// Whether there is anything it has not taken in.
+    pub stale: bool,
+    /// The output collection as spelled in the definition.
+    pub output: Option<String>,
+    /// One for each source collection.
+    pub sources: Vec<SourceStatus>,
+    /// Map entries now held.
+    pub entries: u64,
+    /// Groups now held.
+    pub groups: u64,
+    /// Map calls of this generation, and how many failed.
+    pub map_attempts: u64,
+    pub map_faults: u64,
+    /// Reduce and finish calls of this generation, and how many failed.
+    pub reduce_attempts: u64,
+    pub reduce_faults: u64,
+    /// Documents a second, over the last seconds of work; 0 when idle.
+    pub documents_per_second: f64,
+    /// Seconds until it is current at that rate, where known.
+    pub seconds_left: Option<f64>,
+    /// When it last committed a run, microseconds since 1970.
+    pub last_run_micros: Option<i64>,
+}
+
+/// How far an index has come in one source collection.
+#[derive(Clone, Debug)]
+pub struct SourceStatus {
+    /// The collection; `None` for all documents.
+    pub collection: Option<String>,
+    /// The etag through which it was processed.
+    pub watermark: u64,
+    /// Documents and tombstones still to do.
+    pub lag: u64,
+}
+
+/// A recorded fault.
+#[derive(Clone, Debug)]
+pub struct FaultRecord {
+    /// When, microseconds since 1970.
+    pub at_micros: i64,
+    /// The source document (map) or the reduce key as JSON (reduce, finish).
+    pub subject: String,
+    /// What happened.
+    pub fault: Fault,
+}

@@ -1,0 +1,290 @@
+//! Every key of the database, and nothing else about bytes: families, their numbers, and how keys are laid out.
+//!
+//! Format version 1. Keys are big-endian so that RocksDB's byte order is the order we mean; an id inside a key
+//! ends in 0x00, which no id can contain, so that `a` sorts before `a/b` and the end of an id can be found.
+//! The golden bytes in the tests below pin this file: a change here is a new format version.
+//!
+//! Next on the walk: `codec`, the values behind these keys.
+
+/// The version of everything this file and `codec` say; written to `meta` when a database is created.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// A column family of the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Family {
+    /// lower-cased id → document record.
+    Documents = 0,
+    /// etag → change of the whole database.
+    Changes = 1,
+    /// collection ‖ etag → change of one collection.
+    Collections = 2,
+    /// collection ‖ id → etag of the tombstone.
+    Tombstones = 3,
+    /// generation ‖ source id → what this document emitted.
+    MapDocuments = 4,
+    /// generation ‖ group hash ‖ source id ‖ ordinal → emitted value.
+    MapEntries = 5,
+    /// generation ‖ ordered key ‖ source id ‖ ordinal → value, for map-only indexes.
+    MapKeys = 6,
+    /// generation ‖ group hash ‖ level ‖ start → partial result.
+    ReduceNodes = 7,
+    /// generation ‖ group hash → canonical key, count, result or fault.
+    ReduceGroups = 8,
+    /// generation ‖ ordered key ‖ group hash → ().
+    ReduceKeys = 9,
+    /// generation ‖ loaded id ‖ source id → ().
+    Loads = 10,
+    /// generation ‖ group hash → reference id.
+    References = 11,
+    /// name → value.
+    Meta = 12,
+}
+
+impl Family {
+    /// Every family, in the order of its number.
+    pub const ALL: [Family; 13] = [
+        Family::Documents,
+        Family::Changes,
+        Family::Collections,
+        Family::Tombstones,
+        Family::MapDocuments,
+        Family::MapEntries,
+        Family::MapKeys,
+        Family::ReduceNodes,
+        Family::ReduceGroups,
+        Family::ReduceKeys,
+        Family::Loads,
+        Family::References,
+        Family::Meta,
+    ];
+
+    /// The families whose keys begin with a generation.
+    pub const OF_GENERATIONS: [Family; 8] = [
+        Family::MapDocuments,
+        Family::MapEntries,
+        Family::MapKeys,
+        Family::ReduceNodes,
+        Family::ReduceGroups,
+        Family::ReduceKeys,
+        Family::Loads,
+        Family::References,
+    ];
+
+    /// The family's name in RocksDB.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Documents => "documents",
+            Family::Changes => "changes",
+            Family::Collections => "collections",
+            Family::Tombstones => "tombstones",
+            Family::MapDocuments => "map_documents",
+            Family::MapEntries => "map_entries",
+            Family::MapKeys => "map_keys",
+            Family::ReduceNodes => "reduce_nodes",
+            Family::ReduceGroups => "reduce_groups",
+            Family::ReduceKeys => "reduce_keys",
+            Family::Loads => "loads",
+            Family::References => "references",
+            Family::Meta => "meta",
+        }
+    }
+}
+
+/// The number of a collection, given once and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CollectionNumber(pub u32);
+
+/// The number of one build of an index definition, given once and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Generation(pub u32);
+
+/// The 128-bit hash of a reduce key; see `id::artificial`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupHash(pub [u8; 16]);
+
+impl std::fmt::Debug for GroupHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// A half-open range of keys, `from` inclusive, `before` exclusive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The first key of the range, where it exists.
+    pub from: Vec<u8>,
+    /// The first key after the range; `None` is the end of the family.
+    pub before: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// All keys of a family.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { from: Vec::new(), before: None }
+    }
+
+    /// The keys that begin with `prefix`.
+    #[must_use]
+    pub fn prefix(prefix: &[u8]) -> Self {
+        Self { from: prefix.to_vec(), before: after_prefix(prefix) }
+    }
+}
+
+/// Returns the first key that is greater than every key beginning with `prefix`; `None` where there is none.
+#[must_use]
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.last_mut() {
+        if *last == u8::MAX {
+            end.pop();
+        } else {
+            *last += 1;
+            return Some(end);
+        }
+    }
+    None
+}
+
+/// `changes`: etag.
+#[must_use]
+pub fn change(etag: u64) -> [u8; 8] {
+    etag.to_be_bytes()
+}
+
+/// Reads the etag out of a `changes` key.
+#[must_use]
+pub fn decode_change(key: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(key.try_into().ok()?))
+}
+
+/// `collections`: collection ‖ etag.
+#[must_use]
+pub fn collection_change(collection: CollectionNumber, etag: u64) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..4].copy_from_slice(&collection.0.to_be_bytes());
+    key[4..].copy_from_slice(&etag.to_be_bytes());
+    key
+}
+
+/// Reads the etag out of a `collections` key.
+#[must_use]
+pub fn decode_collection_change(key: &[u8]) -> Option<(CollectionNumber, u64)> {
+    let (collection, etag) = key.split_at_checked(4)?;
+    let collection = u32::from_be_bytes(collection.try_into().ok()?);
+    Some((CollectionNumber(collection), u64::from_be_bytes(etag.try_into().ok()?)))
+}
+
+/// `tombstones`: collection ‖ lower-cased id ‖ 00.
+#[must_use]
+pub fn tombstone(collection: CollectionNumber, lower_id: &str) -> Vec<u8> {
+    numbered(collection.0, &[], lower_id, None)
+}
+
+/// `map_documents`: generation ‖ lower-cased source id ‖ 00.
+#[must_use]
+pub fn map_document(generation: Generation, lower_id: &str) -> Vec<u8> {
+    numbered(generation.0, &[], lower_id, None)
+}
+
+/// `map_entries`: generation ‖ group hash ‖ lower-cased source id ‖ 00 ‖ ordinal.
+#[must_use]
+pub fn map_entry(generation: Generation, group: &GroupHash, lower_id: &str, ordinal: u32) -> Vec<u8> {
+    numbered(generation.0, &group.0, lower_id, Some(ordinal))
+}
+
+/// `reduce_nodes`: generation ‖ group hash ‖ level ‖ the start's lower-cased source id ‖ 00 ‖ ordinal.
+#[must_use]
+pub fn reduce_node(generation: Generation, group: &GroupHash, level: u8, lower_id: &str, ordinal: u32) -> Vec<u8> {
+    let mut prefix = [0; 17];
+    prefix[..16].copy_from_slice(&group.0);
+    prefix[16] = level;
+    numbered(generation.0, &prefix, lower_id, Some(ordinal))
+}
+
+/// `reduce_groups`: generation ‖ group hash.
+#[must_use]
+pub fn reduce_group(generation: Generation, group: &GroupHash) -> Vec<u8> {
+    group_prefix(generation, group)
+}
+
+/// The beginning of every `map_entries`, `reduce_nodes` and `reduce_groups` key of one group.
+#[must_use]
+pub fn group_prefix(generation: Generation, group: &GroupHash) -> Vec<u8> {
+    let mut key = Vec::with_capacity(20);
+    key.extend_from_slice(&generation.0.to_be_bytes());
+    key.extend_from_slice(&group.0);
+    key
+}
+
+/// The beginning of the `reduce_nodes` keys of one level of a group.
+#[must_use]
+pub fn level_prefix(generation: Generation, group: &GroupHash, level: u8) -> Vec<u8> {
+    let mut key = group_prefix(generation, group);
+    key.push(level);
+    key
+}
+
+/// All keys of one generation, in any of [`Family::OF_GENERATIONS`].
+#[must_use]
+pub fn generation_range(generation: Generation) -> KeyRange {
+    KeyRange::prefix(&generation.0.to_be_bytes())
+}
+
+/// Reads the group hash out of a `map_entries`, `reduce_nodes` or `reduce_groups` key.
+#[must_use]
+pub fn decode_group(key: &[u8]) -> Option<GroupHash> {
+    Some(GroupHash(key.get(4..20)?.try_into().ok()?))
+}
+
+/// Reads source id and ordinal out of a `map_entries` key.
+#[must_use]
+pub fn decode_map_entry(key: &[u8]) -> Option<(&str, u32)> {
+    decode_entry(key.get(20..)?)
+}
+
+/// Reads the start of a node, source id and ordinal, out of a `reduce_nodes` key.
+#[must_use]
+pub fn decode_reduce_node(key: &[u8]) -> Option<(&str, u32)> {
+    decode_entry(key.get(21..)?)
+}
+
+/// Reads the source id out of a `map_documents` key.
+#[must_use]
+pub fn decode_map_document(key: &[u8]) -> Option<&str> {
+    let (&end, id) = key.get(4..)?.split_last()?;
+    (end == 0).then(|| std::str::from_utf8(id).ok()).flatten()
+}
+
+/// Lays out the identity of an entry, as it stands in keys and as its level is hashed: lower-cased source id ‖ 00 ‖ ordinal.
+#[must_use]
+pub fn entry(lower_id: &str, ordinal: u32) -> Vec<u8> {
+    let mut key = Vec::with_capacity(lower_id.len() + 5);
+    push_entry(&mut key, lower_id, Some(ordinal));
+    key
+}
+
+fn decode_entry(bytes: &[u8]) -> Option<(&str, u32)> {
+    let (id, ordinal) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
+    let (&end, id) = id.split_last()?;
+    let ordinal = u32::from_be_bytes(ordinal.try_into().ok()?);
+    (end == 0).then(|| std::str::from_utf8(id).ok().map(|id| (id, ordinal))).flatten()
+}
+
+fn numbered(number: u32, prefix: &[u8], lower_id: &str, ordinal: Option<u32>) -> Vec<u8> {
+    let mut key = Vec::with_capacity(4 + prefix.len() + lower_id.len() + 5);
+    key.extend_from_slice(&number.to_be_bytes());
+    key.extend_from_slice(prefix);
+    push_entry(&mut key, lower_id, ordinal);
+    key
+}
+
+fn push_entry(key: &mut Vec<u8>, lower_id: &str, ordinal: Option<u32>) {
+    key.extend_from_slice(lower_id.as_bytes());
+    key.push(0);
+    if let Some(ordinal) = ordinal {
+        key.extend_from_slice(&ordinal.to_be_bytes());
+    }
+}
