@@ -97,7 +97,10 @@ pub(crate) async fn read(host: &Host, headers: &HeaderMap, body: Body, limit: Bo
             return Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 names::NOT_SUPPORTED,
-                format!("The Content-Encoding '{}' is not supported; send gzip or none.", String::from_utf8_lossy(other)),
+                format!(
+                    "The Content-Encoding '{}' is not supported; send gzip or none.",
+                    String::from_utf8_lossy(other)
+                ),
             ));
         }
     };
@@ -107,7 +110,7 @@ pub(crate) async fn read(host: &Host, headers: &HeaderMap, body: Body, limit: Bo
     if !gzip {
         return Ok(payload);
     }
-    host.blocking(move || decompress(payload, limit)).await
+    host.blocking(move || decompress(&payload, limit)).await
 }
 
 struct Reader<'a> {
@@ -169,7 +172,8 @@ impl Share {
     fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
         let wanted = bytes.div_ceil(BUDGET_UNIT);
         let Some(more) = wanted.checked_sub(self.units).filter(|more| *more > 0) else { return Ok(()) };
-        let permit = u32::try_from(more).ok().and_then(|more| Arc::clone(&self.budget).try_acquire_many_owned(more).ok());
+        let permit =
+            u32::try_from(more).ok().and_then(|more| Arc::clone(&self.budget).try_acquire_many_owned(more).ok());
         let Some(permit) = permit else {
             return Err(ApiError::busy(
                 "The bodies of all requests in hand have reached bodies_bytes_max; try again, with smaller batches.",
@@ -184,13 +188,14 @@ impl Share {
     }
 }
 
-fn decompress(packed: Payload, limit: BodyLimit) -> Result<Payload, ApiError> {
+fn decompress(packed: &Payload, limit: BodyLimit) -> Result<Payload, ApiError> {
     let mut share = Share { budget: Arc::clone(&packed.share.budget), permit: None, units: 0 };
     let mut decoder = MultiGzDecoder::new(packed.bytes());
     let mut bytes = Vec::new();
     let mut chunk = vec![0; 64 * 1024];
     loop {
-        let count = decoder.read(&mut chunk).map_err(|error| ApiError::data(format!("The body is not whole gzip: {error}")))?;
+        let count =
+            decoder.read(&mut chunk).map_err(|error| ApiError::data(format!("The body is not whole gzip: {error}")))?;
         let Some(read) = chunk.get(..count).filter(|read| !read.is_empty()) else { break };
         if bytes.len() + count > limit.bytes {
             return Err(limit.exceeded());

@@ -121,7 +121,8 @@ pub(crate) async fn run(
 impl WaitForIndexes {
     fn read(query: &Query, limits: &ServerLimits) -> Result<Option<Self>, ApiError> {
         let Some(timeout) = query.time_span("waitForIndexesTimeout")? else { return Ok(None) };
-        let names: Vec<String> = query.all("waitForSpecificIndex").filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let names: Vec<String> =
+            query.all("waitForSpecificIndex").filter(|name| !name.is_empty()).map(str::to_owned).collect();
         Ok(Some(Self {
             timeout: timeout.min(limits.wait_max),
             throw: query.switch("waitForIndexThrow", true)?,
@@ -260,7 +261,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Commands<'a> {
                 let mut commands = Vec::new();
                 loop {
                     if commands.len() > COMMANDS_MAX {
-                        return Err(A::Error::custom(format!("a batch has at most {COMMANDS_MAX} commands; send several")));
+                        return Err(A::Error::custom(format!(
+                            "a batch has at most {COMMANDS_MAX} commands; send several"
+                        )));
                     }
                     match seq.next_element::<Command<'de>>() {
                         Ok(Some(command)) => commands.push(command),

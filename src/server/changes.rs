@@ -116,7 +116,9 @@ impl Asked {
         };
         let descending = query.switch("descending", false)?;
         if descending && mode != Mode::Normal {
-            return Err(ApiError::argument("descending=true goes with feed=normal only: a feed that waits goes forward."));
+            return Err(ApiError::argument(
+                "descending=true goes with feed=normal only: a feed that waits goes forward.",
+            ));
         }
         let last_event = headers.get("last-event-id").and_then(|value| value.to_str().ok());
         let since = last_event.filter(|_| framing == Framing::Events).or(query.text("since"));

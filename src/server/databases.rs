@@ -76,7 +76,9 @@ pub(crate) async fn delete(
     }
     let wait = match deletion.wait.as_deref() {
         None => DELETION_WAIT,
-        Some(text) => time_span(text).ok_or_else(|| bad("TimeToWaitForConfirmation", text, "a time span such as 00:00:15"))?,
+        Some(text) => {
+            time_span(text).ok_or_else(|| bad("TimeToWaitForConfirmation", text, "a time span such as 00:00:15"))?
+        }
     };
     let mut pending = Vec::new();
     for name in deletion.names {
@@ -91,7 +93,8 @@ pub(crate) async fn delete(
 /// Lists databases by name.
 pub(crate) async fn list(State(host): State<Shared>, query: Query) -> Result<Response, ApiError> {
     let page = page(&query, false)?;
-    let (start, size) = (usize::try_from(page.start).unwrap_or(usize::MAX), usize::try_from(page.size).unwrap_or(usize::MAX));
+    let (start, size) =
+        (usize::try_from(page.start).unwrap_or(usize::MAX), usize::try_from(page.size).unwrap_or(usize::MAX));
     let mut names = host.databases.names();
     if let Some(name) = query.text("name") {
         names.retain(|found| found.eq_ignore_ascii_case(name));
@@ -114,7 +117,9 @@ fn check_record(record: &Value, name: &str) -> Result<(), ApiError> {
         None | Some(Value::Null) => {}
         Some(Value::String(inner)) if inner.eq_ignore_ascii_case(name) => {}
         Some(other) => {
-            return Err(ApiError::argument(format!("The record's DatabaseName is {other}, but the query's name is '{name}'.")));
+            return Err(ApiError::argument(format!(
+                "The record's DatabaseName is {other}, but the query's name is '{name}'."
+            )));
         }
     }
     for flag in ["Disabled", "Encrypted"] {

@@ -80,10 +80,8 @@ pub(crate) async fn head(
     let id = DocumentId::new(query.required("id")?, lease.store().id_rules())?;
     let found = host.blocking(move || Ok(lease.store().snapshot().get(&id)?)).await?;
     let Some(document) = found else { return Ok(absent()) };
-    let status = match conditions::is_known(&headers, &document.change_vector)? {
-        true => StatusCode::NOT_MODIFIED,
-        false => StatusCode::OK,
-    };
+    let known = conditions::is_known(&headers, &document.change_vector)?;
+    let status = if known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
     Ok((status, [etag(&document.change_vector)?, (header::CONTENT_TYPE, json::CONTENT_TYPE)]).into_response())
 }
 
@@ -145,15 +143,11 @@ struct Form {
     includes: Includes,
 }
 
-async fn get_one(
-    host: &Host,
-    lease: Lease,
-    id: &str,
-    form: Form,
-    headers: &HeaderMap,
-) -> Result<Response, ApiError> {
+async fn get_one(host: &Host, lease: Lease, id: &str, form: Form, headers: &HeaderMap) -> Result<Response, ApiError> {
     if id.trim().is_empty() {
-        return Err(ApiError::argument("The query parameter 'id' is empty; give an id, or leave it out to list documents."));
+        return Err(ApiError::argument(
+            "The query parameter 'id' is empty; give an id, or leave it out to list documents.",
+        ));
     }
     let id = DocumentId::new(id, lease.store().id_rules())?;
     let read = move || {

@@ -234,7 +234,9 @@ impl Reader {
         match document {
             Some(document) => write_string(&document.change_vector, into),
             // A tombstone keeps no change vector; it would have been this one.
-            None => write_string(&format!("{}:{}-{}", self.node_tag, change.etag, self.lease.store().incarnation()), into),
+            None => {
+                write_string(&format!("{}:{}-{}", self.node_tag, change.etag, self.lease.store().incarnation()), into)
+            }
         }
         into.extend_from_slice(b"}]");
         if change.kind == ChangeKind::Delete {
@@ -249,7 +251,10 @@ impl Reader {
                     let begun = into.len();
                     document.write_json(into);
                     // Documents keep their text, and with it line breaks between values, which would end the row.
-                    into.iter_mut().skip(begun).filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+                    into.iter_mut()
+                        .skip(begun)
+                        .filter(|byte| matches!(byte, b'\n' | b'\r'))
+                        .for_each(|byte| *byte = b' ');
                 }
                 None => into.extend_from_slice(b"null"),
             }

@@ -53,12 +53,18 @@ impl Includes {
     ///
     /// # Errors
     /// There are more than `includes_max`.
-    pub(crate) fn collect(&self, document: &StoredDocument, rules: &IdRules, named: &mut Named) -> Result<(), ApiError> {
+    pub(crate) fn collect(
+        &self,
+        document: &StoredDocument,
+        rules: &IdRules,
+        named: &mut Named,
+    ) -> Result<(), ApiError> {
         if self.paths.is_empty() {
             return Ok(());
         }
-        let body: Value = serde_json::from_str(&document.body)
-            .map_err(|error| ApiError::internal(format!("Document '{}' can't be read as JSON: {error}", document.id)))?;
+        let body: Value = serde_json::from_str(&document.body).map_err(|error| {
+            ApiError::internal(format!("Document '{}' can't be read as JSON: {error}", document.id))
+        })?;
         for path in &self.paths {
             let mut found = Vec::new();
             walk(&body, path, &mut found);
@@ -68,7 +74,10 @@ impl Includes {
             }
         }
         if named.ids.len() > self.max {
-            return Err(ApiError::argument(format!("The answer would include more than {} documents (includes_max).", self.max)));
+            return Err(ApiError::argument(format!(
+                "The answer would include more than {} documents (includes_max).",
+                self.max
+            )));
         }
         Ok(())
     }
@@ -114,7 +123,8 @@ mod tests {
 
     #[test]
     fn paths_fan_out_over_arrays() {
-        let body = serde_json::json!({"Company": "c/1", "Lines": [{"Product": "p/1"}, {"Product": ["p/2", 3, null]}, 4]});
+        let body =
+            serde_json::json!({"Company": "c/1", "Lines": [{"Product": "p/1"}, {"Product": ["p/2", 3, null]}, 4]});
         let find = |path: &str| {
             let query = Query::parse(&format!("include={path}")).unwrap();
             let includes = Includes::read(&query, 10).unwrap();

@@ -117,11 +117,7 @@ async fn put_all(host: &Shared, lease: Lease, definitions: Vec<IndexDefinition>)
     Ok(json(StatusCode::CREATED, &Results::plain(results)))
 }
 
-fn put_together(
-    lease: &Lease,
-    definitions: Vec<IndexDefinition>,
-    limits: &Limits,
-) -> Result<Vec<PutIndex>, ApiError> {
+fn put_together(lease: &Lease, definitions: Vec<IndexDefinition>, limits: &Limits) -> Result<Vec<PutIndex>, ApiError> {
     if definitions.len() > 1 {
         for definition in &definitions {
             Program::compile(definition.texts.clone(), limits.clone())

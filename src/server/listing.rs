@@ -54,7 +54,8 @@ pub(crate) fn write(
         match selection {
             Selection::Ids { prefix, after, matches, exclude } => {
                 let range = IdRange { prefix: prefix.clone(), after: after.clone(), direction: Direction::Forward };
-                let filter = IdFilter { prefix: id::lower(prefix), matches: matches.as_ref(), exclude: exclude.as_ref() };
+                let filter =
+                    IdFilter { prefix: id::lower(prefix), matches: matches.as_ref(), exclude: exclude.as_ref() };
                 list.by_id(&snapshot, &range, &filter)?;
             }
             Selection::Newest(feed) => {
@@ -163,7 +164,10 @@ impl List<'_> {
         for (change, document) in changes.iter().zip(documents_of(database, snapshot, changes)?) {
             let Some(document) = document else {
                 let (etag, id) = (change.etag, &change.id);
-                return Err(ApiError::internal(format!("Change {etag} of '{id}' has no document in the same snapshot.")).into());
+                return Err(ApiError::internal(format!(
+                    "Change {etag} of '{id}' has no document in the same snapshot."
+                ))
+                .into());
             };
             if !self.add(&document)? {
                 return Ok(false);

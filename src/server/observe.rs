@@ -94,6 +94,7 @@ async fn answer(host: &Shared, request: Request, next: Next) -> Response {
 }
 
 /// Makes the answer of a handler that panicked.
+#[allow(clippy::needless_pass_by_value, reason = "the signature is that of the layer that catches panics")]
 pub(crate) fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();

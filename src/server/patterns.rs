@@ -22,7 +22,8 @@ impl Patterns {
         if text.len() > BYTES_MAX {
             return Err(ApiError::argument(format!("The query parameter '{name}' has more than {BYTES_MAX} bytes.")));
         }
-        let alternatives = text.split('|').filter(|part| !part.is_empty()).map(|part| id::lower(part).chars().collect());
+        let alternatives =
+            text.split('|').filter(|part| !part.is_empty()).map(|part| id::lower(part).chars().collect());
         Ok(Some(Self { alternatives: alternatives.collect() }).filter(|patterns| !patterns.alternatives.is_empty()))
     }
 
@@ -70,7 +71,9 @@ mod tests {
 
     #[test]
     fn stars_and_question_marks_match_as_in_ravendb() {
-        for (text, pattern) in [("10", "1*"), ("1", "1*"), ("", "*"), ("abc", "a?c"), ("abcabd", "*abd"), ("x", "**x**")] {
+        for (text, pattern) in
+            [("10", "1*"), ("1", "1*"), ("", "*"), ("abc", "a?c"), ("abcabd", "*abd"), ("x", "**x**")]
+        {
             assert!(like(text, pattern), "{text} like {pattern}");
         }
         for (text, pattern) in [("10", "1"), ("", "?"), ("abc", "a?"), ("abc", "*abd"), ("a", "")] {

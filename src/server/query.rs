@@ -43,7 +43,7 @@ impl Query {
 
     /// The first value of `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
+        self.pairs.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
     /// The first value of `name`, where it is not empty.
@@ -52,7 +52,7 @@ impl Query {
     }
 
     /// Every value of `name`, in order.
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn all<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
@@ -128,7 +128,10 @@ pub(crate) fn decode(text: &str, plus_is_space: bool) -> Result<String, ApiError
             b'%' => {
                 let digits = rest.next().and_then(hex).zip(rest.next().and_then(hex));
                 let Some((high, low)) = digits else {
-                    return Err(undecodable(text, "an escape must be % and two hexadecimal digits (write % itself as %25)"));
+                    return Err(undecodable(
+                        text,
+                        "an escape must be % and two hexadecimal digits (write % itself as %25)",
+                    ));
                 };
                 bytes.push(high * 16 + low);
             }
@@ -158,7 +161,6 @@ pub(crate) fn check(uri: &axum::http::Uri) -> Result<(), ApiError> {
     decode(uri.path(), false).map(|_| ())
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +186,8 @@ mod tests {
         let query = Query::parse("?&waitForIndexesTimeout=00:00:15&waitForIndexThrow=True").unwrap();
         assert_eq!(query.time_span("waitForIndexesTimeout").unwrap(), Some(Duration::from_secs(15)));
         assert!(query.switch("waitForIndexThrow", false).unwrap());
-        let query = Query::parse("name=x&replicationFactor=1&?raft-request-id=7&STARTSWITH=u&wait-for-indexing").unwrap();
+        let query =
+            Query::parse("name=x&replicationFactor=1&?raft-request-id=7&STARTSWITH=u&wait-for-indexing").unwrap();
         assert_eq!(query.get("raft-request-id"), Some("7"));
         assert_eq!(query.get("startsWith"), Some("u"));
         assert_eq!(query.get("wait-for-indexing"), Some(""));

@@ -46,9 +46,15 @@ pub(crate) struct Databases {
 #[derive(Clone, Debug)]
 enum Entry {
     /// Being created or deleted.
-    Changing { name: String, what: &'static str },
+    Changing {
+        name: String,
+        what: &'static str,
+    },
     Open(Arc<OpenDatabase>),
-    Failed { name: String, error: String },
+    Failed {
+        name: String,
+        error: String,
+    },
 }
 
 /// An open database.
@@ -119,7 +125,9 @@ impl Databases {
             let name = entry.file_name();
             match name.to_str().filter(|name| check_name(name).is_ok() && **name == name.to_ascii_lowercase()) {
                 Some(lower) if entry.file_type()?.is_dir() => found.push(lower.to_owned()),
-                _ => tracing::warn!(name: "database.directory.skipped", path = %entry.path().display(), "not a database's directory"),
+                _ => {
+                    tracing::warn!(name: "database.directory.skipped", path = %entry.path().display(), "not a database's directory")
+                }
             }
         }
         let entries = open_all(&root, found, &settings);
@@ -230,10 +238,10 @@ impl Databases {
             Ok(()) => OpenDatabase::open(&directory, name, &self.settings),
             Err(error) => Err(failed(error)),
         };
-        if opened.is_err() {
-            if let Err(error) = fs::remove_dir_all(&directory) {
-                tracing::warn!(name: "database.directory.left", path = %directory.display(), %error, "a directory of a database that could not be created is left");
-            }
+        if opened.is_err()
+            && let Err(error) = fs::remove_dir_all(&directory)
+        {
+            tracing::warn!(name: "database.directory.left", path = %directory.display(), %error, "a directory of a database that could not be created is left");
         }
         opened
     }
@@ -328,7 +336,7 @@ impl OpenDatabase {
         };
         let name = self.name.clone();
         let closed = tokio::task::spawn_blocking(move || {
-            let closed = self.database.close();
+            let closed = self.database.close().map_err(|error| error.to_string());
             drop(self);
             closed
         });
@@ -348,7 +356,11 @@ impl OpenDatabase {
 pub(crate) fn check_name(name: &str) -> Result<(), ApiError> {
     let shown: String = name.chars().take(80).collect();
     let refused = |rule: &str| {
-        Err(ApiError::new(StatusCode::BAD_REQUEST, names::BAD_REQUEST, format!("'{shown}' can't name a database: {rule}.")))
+        Err(ApiError::new(
+            StatusCode::BAD_REQUEST,
+            names::BAD_REQUEST,
+            format!("'{shown}' can't name a database: {rule}."),
+        ))
     };
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return refused("a name has 1 to 128 bytes");

@@ -14,11 +14,7 @@ use super::wire::index::kind_of;
 use super::wire::node::Metadata;
 use super::wire::stats::{DatabaseStats, DetailedStats, Facts};
 
-pub(crate) async fn stats(
-    State(host): State<Shared>,
-    lease: Lease,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
+pub(crate) async fn stats(State(host): State<Shared>, lease: Lease, headers: HeaderMap) -> Result<Response, ApiError> {
     let metadata = Metadata::now(&node::url(&host, &headers), &host.node.tag);
     let tag = host.node.tag.clone();
     let stats = host.blocking(move || Ok(DatabaseStats::new(metadata, read(&lease, tag)?))).await?;

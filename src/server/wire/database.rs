@@ -64,6 +64,7 @@ pub(crate) struct Record {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
+#[allow(clippy::struct_field_names, reason = "the names are those of the wire")]
 struct DatabaseTopology {
     members: [String; 1],
     promotables: [String; 0],

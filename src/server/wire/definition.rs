@@ -48,7 +48,9 @@ pub(crate) fn read_definition(fields: &Map<String, Value>) -> Result<IndexDefini
         check_setting(&name, setting, value)?;
     }
     let maps = match fields.get("Maps") {
-        Some(Value::Array(maps)) if !maps.is_empty() => maps.iter().map(|map| script(&name, map)).collect::<Result<_, _>>()?,
+        Some(Value::Array(maps)) if !maps.is_empty() => {
+            maps.iter().map(|map| script(&name, map)).collect::<Result<_, _>>()?
+        }
         _ => return Err(invalid(format!("Index '{name}' needs 'Maps': one or more Rhai scripts."))),
     };
     let texts = Texts { maps, reduce: text(&name, fields, "Reduce")? };
@@ -71,9 +73,7 @@ fn check_setting(name: &str, setting: &str, value: &Value) -> Result<(), ApiErro
             "Index '{name}': the setting '{setting}' can only be one of {}, but is {value}.",
             values.join(", ")
         ))),
-        None => Err(invalid(format!(
-            "Index '{name}': the setting '{setting}' is not supported; leave it out."
-        ))),
+        None => Err(invalid(format!("Index '{name}': the setting '{setting}' is not supported; leave it out."))),
     }
 }
 
@@ -111,13 +111,13 @@ fn invalid(message: impl Into<String>) -> ApiError {
 mod tests {
     use super::*;
 
-    fn read(json: Value) -> Result<IndexDefinition, ApiError> {
+    fn read(json: &Value) -> Result<IndexDefinition, ApiError> {
         read_definition(json.as_object().unwrap())
     }
 
     #[test]
     fn what_the_clients_send_by_default_is_accepted() {
-        let definition = read(serde_json::json!({
+        let definition = read(&serde_json::json!({
             "Name": "Sales", "Maps": ["m"], "Reduce": "r", "OutputReduceToCollection": "Out", "Priority": "Normal",
             "State": null, "LockMode": "Unlock", "AdditionalSources": {}, "AdditionalAssemblies": [], "CompoundFields": [],
             "Fields": {"x": {"Indexing": null, "Storage": null}}, "Configuration": {}, "IndexType": "JavaScriptMapReduce",
@@ -141,7 +141,7 @@ mod tests {
             ("SourceType", "TimeSeries".into()),
             ("Frobnicate", true.into()),
         ] {
-            let error = read(serde_json::json!({"Name": "A", "Maps": ["m"], setting: value})).unwrap_err();
+            let error = read(&serde_json::json!({"Name": "A", "Maps": ["m"], setting: value})).unwrap_err();
             assert_eq!(error.status(), StatusCode::BAD_REQUEST);
             assert!(error.message().contains(setting), "{}", error.message());
         }
@@ -157,7 +157,7 @@ mod tests {
             serde_json::json!({"Name": "A", "Maps": [1]}),
             serde_json::json!({"Name": "A", "Maps": ["m"], "Reduce": 1}),
         ] {
-            assert!(read(bad.clone()).is_err(), "{bad}");
+            assert!(read(&bad).is_err(), "{bad}");
         }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) struct Metadata {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
+#[allow(clippy::struct_field_names, reason = "the names are those of the wire")]
 pub(crate) struct BuildVersion {
     product_version: &'static str,
     build_version: u32,

@@ -20,7 +20,8 @@ pub(crate) fn write_number(number: u64, into: &mut Vec<u8>) {
 
 /// Formats microseconds since 1970 as `2026-11-30T11:29:42.7523780Z`: seven digits, which the Python client insists on.
 pub(crate) fn time(micros: i64) -> String {
-    let timestamp = Timestamp::from_microsecond(micros).unwrap_or(if micros < 0 { Timestamp::MIN } else { Timestamp::MAX });
+    let timestamp =
+        Timestamp::from_microsecond(micros).unwrap_or(if micros < 0 { Timestamp::MIN } else { Timestamp::MAX });
     let at = Offset::UTC.to_datetime(timestamp);
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:07}Z",
@@ -69,7 +70,8 @@ pub(crate) fn time_span(text: &str) -> Option<std::time::Duration> {
     let (hours, minutes) = (hours.parse::<u64>().ok()?, minutes.parse::<u64>().ok()?);
     let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
     let seconds = seconds.parse::<u64>().ok()?;
-    if hours > 23 || minutes > 59 || seconds > 59 || fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+    if hours > 23 || minutes > 59 || seconds > 59 || fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit())
+    {
         return None;
     }
     let nanos = format!("{fraction:0<9}").parse::<u32>().ok()?;
