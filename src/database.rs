@@ -86,10 +86,7 @@ impl Database {
     }
 
     /// The same for async callers; once polled, the write happens even if the future is dropped.
-    pub fn write_async(
-        &self,
-        writes: Vec<Write>,
-    ) -> impl Future<Output = Result<Committed, DatabaseError>> + Send + use<> {
+    pub fn write_async(&self, writes: Vec<Write>) -> impl Future<Output = Result<Committed, DatabaseError>> + Send + use<> {
         async { todo!() }
     }
 
@@ -140,11 +137,7 @@ impl Database {
     }
 
     /// The same for async callers.
-    pub fn wait_for_indexes_async(
-        &self,
-        names: Option<Vec<String>>,
-        timeout: Duration,
-    ) -> impl Future<Output = Result<(), DatabaseError>> + Send + use<> {
+    pub fn wait_for_indexes_async(&self, names: Option<Vec<String>>, timeout: Duration) -> impl Future<Output = Result<(), DatabaseError>> + Send + use<> {
         async { todo!() }
     }
 }
