@@ -1,17 +1,24 @@
 //! A database and its indexes: the way in for programs and for the server.
+//!
+//! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::index::definition::IndexDefinition;
+use crate::id::{IdRequest, IdentityName};
+use crate::index::definition::{IndexDefinition, Refused};
+use crate::index::registry::{Registry, RegistryError};
 use crate::index::status::{FaultRecord, IndexStatus};
+use crate::index::{IndexCounters, wait};
 use crate::script::{Fault, Limits};
-use crate::store::commit::{Committed, Expected};
-use crate::store::document::Document;
+use crate::store::commit::{Commit, Committed, Expected, Operation, PutId};
+use crate::store::document::{Document, DocumentFlags};
 use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
 
 /// The settings of a database.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DatabaseSettings {
     /// The store's.
     pub store: StoreSettings,
@@ -19,19 +26,32 @@ pub struct DatabaseSettings {
     pub script_limits: Limits,
 }
 
-/// A database with its running indexes. Cheap to clone.
+/// A database with its running indexes. Cheap to clone; call [`Database::close`] before the last clone goes.
 #[derive(Clone, Debug)]
 pub struct Database {
     store: Store,
+    registry: Arc<Registry>,
 }
 
 /// What a user's write asks for: ids may be any form.
 #[derive(Clone, Debug)]
 pub enum Write {
     /// Put a document; `id` in any form, `None` gives a GUID.
-    Put { id: Option<String>, document: Document, expected: Expected },
+    Put {
+        /// The id asked for.
+        id: Option<String>,
+        /// The document.
+        document: Document,
+        /// The version it must have now.
+        expected: Expected,
+    },
     /// Delete a document.
-    Delete { id: String, expected: Expected },
+    Delete {
+        /// The document's id.
+        id: String,
+        /// The version it must have now.
+        expected: Expected,
+    },
 }
 
 /// An error of a database operation.
@@ -43,35 +63,78 @@ pub enum DatabaseError {
     Store(#[from] StoreError),
     /// A definition was refused: its script.
     #[error("index '{name}' is refused: {fault}")]
-    Script { name: String, fault: Fault },
+    Script {
+        /// The index.
+        name: String,
+        /// What is wrong, with its position.
+        fault: Fault,
+    },
     /// A definition was refused: a rule of the graph of indexes, a setting, its name.
     #[error("index '{name}' is refused: {reason}")]
-    Definition { name: String, reason: String },
+    Definition {
+        /// The index.
+        name: String,
+        /// The rule and the way out.
+        reason: String,
+    },
     /// There is no such index.
     #[error("there is no index '{name}'")]
-    NoIndex { name: String },
+    NoIndex {
+        /// The name asked for.
+        name: String,
+    },
+    /// A write can't be done as asked.
+    #[error("operation {operation}: {reason}")]
+    Write {
+        /// Its position, from 0.
+        operation: usize,
+        /// The rule and the way out.
+        reason: String,
+    },
     /// Indexes did not catch up in time.
     #[error("after {waited:?} these indexes are still stale: {}", .indexes.join(", "))]
-    StillStale { waited: Duration, indexes: Vec<String> },
+    StillStale {
+        /// The time-out.
+        waited: Duration,
+        /// Their names.
+        indexes: Vec<String>,
+    },
 }
 
 impl DatabaseError {
     /// Who must act.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        todo!()
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Script { .. } | Self::Definition { .. } | Self::Write { .. } => ErrorKind::Caller,
+            Self::NoIndex { .. } => ErrorKind::Missing,
+            Self::StillStale { .. } => ErrorKind::Busy,
+        }
     }
 }
 
+/// Numbers are asked for again at most this often when they turn out to be taken.
+const IDENTITY_TRIES_MAX: usize = 64;
+
 impl Database {
     /// Opens the database in `path`, creating it where there is none, and starts its indexes.
+    ///
+    /// # Errors
+    /// Where another process has it open, its format is newer, or its storage fails.
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
-        todo!()
+        let store = Store::open(path, &settings.store)?;
+        let registry = Registry::open(store.clone(), settings.script_limits)?;
+        Ok(Self { store, registry: Arc::new(registry) })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
+    ///
+    /// # Errors
+    /// Where the last sync fails.
     pub fn close(&self) -> Result<(), DatabaseError> {
-        todo!()
+        self.registry.close();
+        Ok(self.store.close()?)
     }
 
     /// The documents: snapshots, progress, ids.
@@ -81,63 +144,248 @@ impl Database {
     }
 
     /// Writes all of `writes` or nothing; blocks until durable. Identities skip taken numbers.
+    ///
+    /// # Errors
+    /// Where an id or document breaks a rule, an expected version is not there, or an index owns what would be written.
     pub fn write(&self, writes: Vec<Write>) -> Result<Committed, DatabaseError> {
-        todo!()
+        let requests = Requests::read(&self.store, writes)?;
+        if requests.identities.is_empty() {
+            return Ok(self.store.commit(requests.commit(&self.store, &[])?)?);
+        }
+        self.write_with_identities(&requests)
     }
 
     /// The same for async callers; once polled, the write happens even if the future is dropped.
-    pub fn write_async(&self, writes: Vec<Write>) -> impl Future<Output = Result<Committed, DatabaseError>> + Send + use<> {
-        async { todo!() }
+    ///
+    /// # Errors
+    /// As [`Database::write`].
+    ///
+    /// # Cancel safety
+    /// A dropped future loses the answer, never part of the write.
+    pub async fn write_async(&self, writes: Vec<Write>) -> Result<Committed, DatabaseError> {
+        let requests = Requests::read(&self.store, writes)?;
+        if requests.identities.is_empty() {
+            return Ok(self.store.submit(requests.commit(&self.store, &[])?).await?);
+        }
+        let database = self.clone();
+        let written = tokio::task::spawn_blocking(move || database.write_with_identities(&requests)).await;
+        written.map_err(|error| StoreError::Closed(format!("the write was interrupted: {error}")))?
+    }
+
+    /// Takes numbers for the identities and commits, until no finished id is taken.
+    fn write_with_identities(&self, requests: &Requests) -> Result<Committed, DatabaseError> {
+        let mut floors = vec![0; requests.identities.len()];
+        for _ in 0..IDENTITY_TRIES_MAX {
+            let mut numbers = Vec::with_capacity(floors.len());
+            for ((_, name), floor) in requests.identities.iter().zip(&floors) {
+                numbers.extend(self.store.next_identities(name, *floor, 1)?);
+            }
+            match self.store.commit(requests.commit(&self.store, &numbers)?) {
+                Err(StoreError::Taken { operation, .. }) => {
+                    self.raise_floor(requests, operation, &numbers, &mut floors)?;
+                }
+                result => return Ok(result?),
+            }
+        }
+        Err(StoreError::Closed("identity numbers were taken as fast as they were given".to_owned()).into())
+    }
+
+    /// Finds the number above which an identity whose number was taken goes on.
+    fn raise_floor(&self, requests: &Requests, operation: usize, numbers: &[u64], floors: &mut [u64]) -> Result<(), DatabaseError> {
+        let snapshot = self.store.snapshot();
+        let taken = requests.identities.iter().zip(numbers).position(|((at, _), _)| *at == operation);
+        let Some(taken) = taken else { return Ok(()) };
+        let (Some((_, name)), Some(number)) = (requests.identities.get(taken), numbers.get(taken)) else {
+            return Ok(());
+        };
+        let rules = self.store.id_rules();
+        let is_taken = |n: u64| name.finish(n, rules).map_err(StoreError::from).and_then(|id| snapshot.exists(&id));
+        let free = crate::id::identity::free_number(*number, is_taken)?;
+        if let Some(floor) = floors.get_mut(taken) {
+            *floor = free.saturating_sub(1);
+        }
+        Ok(())
     }
 
     /// Puts an index. Blocking. `false`: the same definition is there already and nothing was done.
+    ///
+    /// # Errors
+    /// Where the script, a name or a rule between indexes refuses it; nothing has changed then.
     pub fn put_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
-        todo!()
+        let name = definition.name.clone();
+        self.registry.put(definition).map_err(|error| match error {
+            RegistryError::Refused(Refused::Script(fault)) => DatabaseError::Script { name, fault },
+            RegistryError::Refused(Refused::Rule(reason)) => DatabaseError::Definition { name, reason },
+            RegistryError::Store(StoreError::Condition(reason)) => DatabaseError::Definition { name, reason },
+            RegistryError::Store(error) => DatabaseError::Store(error),
+        })
     }
 
     /// Deletes an index and its artificial documents. Blocking. `false`: there was none.
+    ///
+    /// # Errors
+    /// Where the storage fails; what is left is deleted when the database is opened again.
     pub fn delete_index(&self, name: &str) -> Result<bool, DatabaseError> {
-        todo!()
+        Ok(self.registry.delete(name)?)
     }
 
     /// All definitions, in name order.
+    #[must_use]
     pub fn indexes(&self) -> Vec<IndexDefinition> {
-        todo!()
+        self.registry.all().iter().map(|index| index.checked.definition.clone()).collect()
     }
 
     /// One definition, by name without regard to case.
+    #[must_use]
     pub fn index(&self, name: &str) -> Option<IndexDefinition> {
-        todo!()
+        self.registry.get(name).map(|index| index.checked.definition.clone())
     }
 
     /// How the indexes are doing, in name order.
+    ///
+    /// # Errors
+    /// Where the storage fails.
+    ///
+    /// # Cost
+    /// Reads at most 10,000 feed rows for each source of an index that lags.
     pub fn index_status(&self) -> Result<Vec<IndexStatus>, DatabaseError> {
-        todo!()
+        let snapshot = self.store.snapshot();
+        let all = self.registry.all();
+        Ok(all.iter().map(|index| index.status(&snapshot)).collect::<Result<_, _>>()?)
     }
 
     /// The last faults (at most 500) of an index, oldest first.
+    ///
+    /// # Errors
+    /// Where there is no such index.
     pub fn index_faults(&self, name: &str) -> Result<Vec<FaultRecord>, DatabaseError> {
-        todo!()
+        let index = self.registry.get(name).ok_or_else(|| DatabaseError::NoIndex { name: name.to_owned() })?;
+        Ok(index.fault_records())
+    }
+
+    /// What an index has done since the database was opened.
+    #[must_use]
+    pub fn index_counters(&self, name: &str) -> Option<IndexCounters> {
+        self.registry.get(name).map(|index| index.context.counters.get())
     }
 
     /// Pauses one index, or all, until [`Database::resume_indexes`] or a restart.
+    ///
+    /// # Errors
+    /// Where there is no such index.
     pub fn pause_indexes(&self, name: Option<&str>) -> Result<(), DatabaseError> {
-        todo!()
+        self.set_paused(name, true)
     }
 
     /// Lets one index, or all, go on.
+    ///
+    /// # Errors
+    /// Where there is no such index.
     pub fn resume_indexes(&self, name: Option<&str>) -> Result<(), DatabaseError> {
-        todo!()
+        self.set_paused(name, false)
     }
 
-    /// Blocks until every running index (or those named), and those that feed on their outputs, have taken in everything
-    /// written before the call.
+    fn set_paused(&self, name: Option<&str>, is_paused: bool) -> Result<(), DatabaseError> {
+        let chosen = match name {
+            None => self.registry.all(),
+            Some(name) => {
+                vec![self.registry.get(name).ok_or_else(|| DatabaseError::NoIndex { name: name.to_owned() })?]
+            }
+        };
+        for index in chosen {
+            index.is_paused.store(is_paused, Ordering::Relaxed);
+            index.reach(None);
+        }
+        self.store.wake();
+        Ok(())
+    }
+
+    /// Blocks until every running index (or those named, with all they feed on and that feed on them) has taken in everything
+    /// written before the call. Not from async code.
+    ///
+    /// # Errors
+    /// [`DatabaseError::StillStale`] after `timeout`; [`DatabaseError::NoIndex`].
     pub fn wait_for_indexes(&self, names: Option<&[String]>, timeout: Duration) -> Result<(), DatabaseError> {
-        todo!()
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| StoreError::Closed(format!("no timer could be started: {error}")))?;
+        runtime.block_on(self.wait_for_indexes_async(names.map(<[String]>::to_vec), timeout))
     }
 
     /// The same for async callers.
-    pub fn wait_for_indexes_async(&self, names: Option<Vec<String>>, timeout: Duration) -> impl Future<Output = Result<(), DatabaseError>> + Send + use<> {
-        async { todo!() }
+    ///
+    /// # Errors
+    /// As [`Database::wait_for_indexes`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub async fn wait_for_indexes_async(&self, names: Option<Vec<String>>, timeout: Duration) -> Result<(), DatabaseError> {
+        let missing = names.iter().flatten().find(|name| self.registry.get(name).is_none());
+        if let Some(name) = missing {
+            return Err(DatabaseError::NoIndex { name: name.clone() });
+        }
+        let stale = wait::wait(&self.store, self.registry.all(), names, timeout).await;
+        if stale.is_empty() { Ok(()) } else { Err(DatabaseError::StillStale { waited: timeout, indexes: stale }) }
+    }
+}
+
+/// A user's writes with their ids read.
+struct Requests {
+    writes: Vec<(Write, Option<IdRequest>)>,
+    /// Operations whose id is an identity.
+    identities: Vec<(usize, IdentityName)>,
+}
+
+impl Requests {
+    fn read(store: &Store, writes: Vec<Write>) -> Result<Self, DatabaseError> {
+        let rules = store.id_rules();
+        let mut requests = Self { writes: Vec::with_capacity(writes.len()), identities: Vec::new() };
+        for (operation, write) in writes.into_iter().enumerate() {
+            let refused = |reason: String| DatabaseError::Write { operation, reason };
+            let request = match &write {
+                Write::Put { id, expected, .. } => {
+                    let request = IdRequest::parse(id.as_deref(), rules).map_err(|error| refused(error.to_string()))?;
+                    if let IdRequest::Identity(name) = &request {
+                        if matches!(expected, Expected::ChangeVector(_)) {
+                            return Err(refused(format!(
+                                "'{}' asks for a new number, so no change vector can be expected; leave it out",
+                                id.as_deref().unwrap_or_default()
+                            )));
+                        }
+                        requests.identities.push((operation, name.clone()));
+                    }
+                    Some(request)
+                }
+                Write::Delete { .. } => None,
+            };
+            requests.writes.push((write, request));
+        }
+        Ok(requests)
+    }
+
+    /// The commit, with `numbers` for the identities.
+    fn commit(&self, store: &Store, numbers: &[u64]) -> Result<Commit, DatabaseError> {
+        let rules = store.id_rules();
+        let mut numbers = numbers.iter();
+        let mut operations = Vec::with_capacity(self.writes.len());
+        for (write, request) in &self.writes {
+            operations.push(match (write.clone(), request) {
+                (Write::Put { document, expected, .. }, Some(request)) => {
+                    let id = match request {
+                        IdRequest::Given(id) => PutId::Given(id.clone()),
+                        IdRequest::ServerSide(prefix) => PutId::ServerSide(prefix.clone()),
+                        IdRequest::Identity(name) => {
+                            let number = numbers.next().copied().unwrap_or_default();
+                            PutId::MustBeNew(name.finish(number, rules).map_err(StoreError::from)?)
+                        }
+                    };
+                    Operation::Put { id, document, flags: DocumentFlags::default(), expected }
+                }
+                (Write::Delete { id, expected }, _) => {
+                    Operation::Delete { id: crate::id::DocumentId::stored(&id), expected }
+                }
+                (Write::Put { .. }, None) => continue,
+            });
+        }
+        Ok(Commit { operations, ..Commit::default() })
     }
 }
