@@ -6,3 +6,5 @@ pub mod index;
 pub mod script;
 pub mod server;
 pub mod store;
+
+pub use database::{Database, DatabaseError, DatabaseSettings};

@@ -4,13 +4,13 @@
 
 use std::collections::VecDeque;
 
-use super::records::{FaultRow, fault_name, faults_prefix};
+use super::records::{FaultRow, decode, encode, fault_name, faults_prefix};
 use crate::script::Fault;
 use crate::store::commit::RowChange;
 use crate::store::keyspace::{Family, KeyRange};
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
-use crate::store::{StoreError, codec};
+use crate::store::StoreError;
 
 /// Faults kept of each index.
 pub(crate) const FAULTS_MAX: usize = 500;
@@ -31,7 +31,7 @@ impl FaultLog {
         while let Some((key, value)) = scan.next_row()? {
             let number = key.get(prefix.len()..).and_then(|digits| std::str::from_utf8(digits).ok());
             if let Some(number) = number.and_then(|digits| digits.parse().ok()) {
-                log.rows.push_back((number, codec::decode(value)?));
+                log.rows.push_back((number, decode("meta", value)?));
                 log.next = number + 1;
             }
         }
@@ -50,7 +50,7 @@ impl FaultLog {
             if let Some(fault) = fault {
                 let row = FaultRow { at_micros: now, subject: subject.clone(), fault: fault.clone() };
                 let key = fault_name(index, self.next).into_bytes();
-                rows.push(RowChange::Put { family, key, value: codec::encode(&row) });
+                rows.push(RowChange::Put { family, key, value: encode(&row) });
                 self.rows.push_back((self.next, row));
                 self.next += 1;
             }

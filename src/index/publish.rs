@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use super::build::{MappedChunk, SweptPart};
 use super::counters::add;
 use super::live::Index;
-use super::records::{PhaseRecord, ProgressRecord, definition_name, progress_name};
+use super::records::{PhaseRecord, ProgressRecord, definition_name, encode, progress_name};
 use super::run::Run;
 use crate::script::Fault;
 use crate::store::commit::{Author, Commit, Operation, RowChange, Wait};
 use crate::store::keyspace::Family;
-use crate::store::{StoreError, clock, codec};
+use crate::store::{StoreError, clock};
 
 /// What one commit of an index changes.
 #[derive(Debug, Default)]
@@ -139,5 +139,5 @@ impl Publish {
 
 /// A `meta` row.
 pub(crate) fn meta(name: String, record: &impl bincode::Encode) -> RowChange {
-    RowChange::Put { family: Family::Meta, key: name.into_bytes(), value: codec::encode(record) }
+    RowChange::Put { family: Family::Meta, key: name.into_bytes(), value: encode(record) }
 }

@@ -9,6 +9,7 @@ use bincode::{Decode, Encode};
 
 use crate::script::Fault;
 use crate::store::keyspace::GroupHash;
+use crate::store::{StoreError, codec};
 
 /// One entry as `map_documents` remembers it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -168,4 +169,18 @@ pub(crate) fn faults_prefix(number: u32) -> String {
 /// The `meta` row with one fault of an index.
 pub(crate) fn fault_name(number: u32, fault: u64) -> String {
     format!("{}{fault:020}", faults_prefix(number))
+}
+
+/// Encodes a row's value.
+pub(crate) fn encode(record: &impl Encode) -> Vec<u8> {
+    codec::encode(record)
+}
+
+/// Decodes a row's value; bytes that can't be read are damage.
+pub(crate) fn decode<T: Decode<()>>(what: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
+    codec::decode(bytes).map_err(|error| StoreError::Corrupt {
+        family: what,
+        key: String::new(),
+        detail: error.to_string(),
+    })
 }

@@ -19,7 +19,8 @@ use super::graph;
 use super::live::Index;
 use super::publish::meta;
 use super::records::{
-    DEFINITIONS, DefinitionRecord, NUMBERS, Numbers, PhaseRecord, ProgressRecord, definition_name, faults_prefix, progress_name,
+    DEFINITIONS, DefinitionRecord, NUMBERS, Numbers, PhaseRecord, ProgressRecord, decode, definition_name, encode, faults_prefix,
+    progress_name,
 };
 use super::retire::generation_rows;
 use super::worker;
@@ -28,7 +29,7 @@ use crate::store::commit::{Author, ClaimChange, Commit, Condition, RowChange};
 use crate::store::keyspace::{Family, Generation, KeyRange};
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
-use crate::store::{Store, StoreError, codec};
+use crate::store::{Store, StoreError};
 
 /// Indexes of one database; each has a thread.
 pub const INDEXES_MAX: usize = 256;
@@ -140,7 +141,7 @@ impl Registry {
     /// Commits the definition as a new generation, hidden behind the artificial documents of the one before, and starts it.
     fn begin_generation(&self, checked: Checked, before: Option<Arc<Index>>) -> Result<(), StoreError> {
         let stored_numbers = self.store.snapshot().row(Family::Meta, NUMBERS.as_bytes())?;
-        let mut numbers: Numbers = stored_numbers.as_deref().map(codec::decode).transpose()?.unwrap_or_default();
+        let mut numbers: Numbers = stored_numbers.as_deref().map(|bytes| decode("meta", bytes)).transpose()?.unwrap_or_default();
         numbers.generation += 1;
         let former = before.as_ref().map(|index| {
             index.stop();
@@ -149,7 +150,7 @@ impl Registry {
         let record = next_record(&checked, former.as_ref(), &mut numbers);
         let progress = first_progress(&checked, record.generation, self.store.progress().written);
         let mut rows = vec![
-            RowChange::Put { family: Family::Meta, key: NUMBERS.into(), value: codec::encode(&numbers) },
+            RowChange::Put { family: Family::Meta, key: NUMBERS.into(), value: encode(&numbers) },
             meta(definition_name(record.number), &record),
             meta(progress_name(record.number), &progress),
         ];
@@ -182,7 +183,7 @@ impl Registry {
         let faults = FaultLog::load(&snapshot, record.number)?;
         let stored = snapshot.row(Family::Meta, progress_name(record.number).as_bytes())?;
         let progress = match stored {
-            Some(bytes) => codec::decode(&bytes)?,
+            Some(bytes) => decode("meta", &bytes)?,
             None => first_progress(&checked, record.generation, snapshot.progress().written),
         };
         drop(snapshot);
@@ -218,7 +219,7 @@ impl Registry {
         let mut scan = snapshot.rows(Family::Meta, KeyRange::prefix(DEFINITIONS.as_bytes()), Direction::Forward);
         let mut records = Vec::new();
         while let Some((_, value)) = scan.next_row()? {
-            records.push(codec::decode(value)?);
+            records.push(decode("meta", value)?);
         }
         Ok(records)
     }

@@ -14,14 +14,13 @@ use super::counters::add;
 use super::entry::{EntryChange, EntryChangeKind, compare};
 use super::group::{GroupReduce, plan_output, settled, subject};
 use super::map::{Mapped, map};
-use super::records::{GroupRecord, GroupResult, MapDocument};
+use super::records::{GroupRecord, GroupResult, MapDocument, decode, encode};
 use super::rows::GroupRows;
 use super::tree::{self, Change, TreeError, Updated, update};
 use crate::id::DocumentId;
 use crate::id::artificial::artificial_id;
 use crate::script::{Fault, Phase, Runner};
 use crate::store::changes::Change as FeedChange;
-use crate::store::codec;
 use crate::store::commit::{Operation, RowChange};
 use crate::store::keyspace::{self, Family, GroupHash, KeyRange, entry, group_prefix, map_document, map_entry, reduce_group};
 use crate::store::scan::Direction;
@@ -152,7 +151,7 @@ impl<'a, 's> Planner<'a, 's> {
         let document = self.snapshot.get(&id).map_err(failed)?;
         let row = map_document(self.context.generation, id.lower());
         let before = self.snapshot.row(Family::MapDocuments, &row).map_err(failed)?;
-        let before: Option<MapDocument> = before.map(|bytes| codec::decode(&bytes)).transpose().map_err(failed)?;
+        let before: Option<MapDocument> = before.map(|bytes| decode("map_documents", &bytes)).transpose().map_err(failed)?;
         let mapped = match &document {
             Some(document) => map(self.context, runner, document, &mut self.run.map_attempts),
             None => Mapped::Entries(Vec::new()),
@@ -171,7 +170,7 @@ impl<'a, 's> Planner<'a, 's> {
         let record = mapped.record();
         if record != before {
             self.run.rows.push(match &record {
-                Some(record) => RowChange::Put { family: Family::MapDocuments, key: row, value: codec::encode(record) },
+                Some(record) => RowChange::Put { family: Family::MapDocuments, key: row, value: encode(record) },
                 None => RowChange::Delete { family: Family::MapDocuments, key: row },
             });
         }
@@ -210,7 +209,7 @@ impl<'a, 's> Planner<'a, 's> {
         if !self.groups.contains_key(&hash) {
             let row = self.snapshot.row(Family::ReduceGroups, &reduce_group(self.context.generation, &hash))?;
             let Some(row) = row else { return Ok(None) };
-            let record: GroupRecord = codec::decode(&row)?;
+            let record: GroupRecord = decode("reduce_groups", &row)?;
             let key = record.key.clone();
             self.groups.insert(hash, DirtyGroup { record: Some(record), key, changes: tree::Changes::new() });
         }
@@ -326,7 +325,7 @@ impl<'a, 's> Planner<'a, 's> {
         }
         self.run.groups += i64::from(group.record.is_none());
         if group.record.as_ref() != Some(&record) {
-            self.run.rows.push(RowChange::Put { family: Family::ReduceGroups, key, value: codec::encode(&record) });
+            self.run.rows.push(RowChange::Put { family: Family::ReduceGroups, key, value: encode(&record) });
         }
     }
 

@@ -18,8 +18,8 @@ use super::super::context::Context;
 use super::super::entry::{Entry, EntryChangeKind, compare};
 use super::super::group::settled;
 use super::super::map::{Mapped, map};
-use super::super::records::{GroupRecord, GroupResult, MapDocument};
-use super::super::run::GivenUp;
+use super::super::records::{EntryRecord, GroupRecord, GroupResult, MapDocument, decode, encode};
+use super::super::run::{GivenUp, colliding};
 use super::{BuildError, helpers};
 use crate::id::DocumentId;
 use crate::script::{Fault, Runner, STACK_BYTES};
@@ -29,7 +29,7 @@ use crate::store::document::StoredDocument;
 use crate::store::keyspace::{Family, GroupHash, map_document, map_entry, reduce_group};
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
-use crate::store::{StoreError, codec};
+use crate::store::StoreError;
 
 /// Documents of a chunk.
 const CHUNK_DOCUMENTS: usize = 512;
@@ -252,7 +252,7 @@ impl ChunkWork<'_> {
         let before: Option<MapDocument> = match is_fresh {
             true => None,
             false => match snapshot.row(Family::MapDocuments, &row)? {
-                Some(bytes) => Some(codec::decode(&bytes)?),
+                Some(bytes) => Some(decode("map_documents", &bytes)?),
                 None => None,
             },
         };
@@ -263,7 +263,7 @@ impl ChunkWork<'_> {
         let record = mapped.record();
         if record != before {
             self.out.rows.push(match &record {
-                Some(record) => RowChange::Put { family: Family::MapDocuments, key: row, value: codec::encode(record) },
+                Some(record) => RowChange::Put { family: Family::MapDocuments, key: row, value: encode(record) },
                 None => RowChange::Delete { family: Family::MapDocuments, key: row },
             });
         }
@@ -308,24 +308,24 @@ impl ChunkWork<'_> {
     fn announce_group(&mut self, snapshot: &Snapshot<'_>, entry: &Entry) -> Result<Option<Fault>, StoreError> {
         match self.known.check(entry) {
             Known::Same => return Ok(None),
-            Known::Other => return Ok(Some(super::super::run::colliding(entry.group))),
+            Known::Other => return Ok(Some(colliding(entry.group))),
             Known::New => {}
         }
         let row = reduce_group(self.context.generation, &entry.group);
         if let Some(stored) = snapshot.row(Family::ReduceGroups, &row)? {
-            let record: GroupRecord = codec::decode(&stored)?;
+            let record: GroupRecord = decode("reduce_groups", &stored)?;
             if record.key != entry.key {
-                return Ok(Some(super::super::run::colliding(entry.group)));
+                return Ok(Some(colliding(entry.group)));
             }
         } else {
             let record = GroupRecord { key: entry.key.clone(), count: 0, height: 0, result: GroupResult::Pending };
-            self.out.rows.push(RowChange::Put { family: Family::ReduceGroups, key: row, value: codec::encode(&record) });
+            self.out.rows.push(RowChange::Put { family: Family::ReduceGroups, key: row, value: encode(&record) });
         }
         self.known.insert(entry);
         Ok(None)
     }
 
-    fn write_entries(&mut self, lower_id: &str, before: Vec<super::super::records::EntryRecord>, now: Vec<Entry>) {
+    fn write_entries(&mut self, lower_id: &str, before: Vec<EntryRecord>, now: Vec<Entry>) {
         let generation = self.context.generation;
         if before.is_empty() {
             self.out.entries += i64::try_from(now.len()).unwrap_or(i64::MAX);

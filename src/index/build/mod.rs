@@ -10,8 +10,8 @@
 mod mapping;
 mod sweep;
 
-pub(crate) use mapping::MapPool;
-pub(crate) use sweep::{SLICES, SweepPool};
+pub(crate) use mapping::{MapPool, MappedChunk};
+pub(crate) use sweep::{SLICES, SweepPool, SweptPart};
 
 use crate::script::Fault;
 use crate::store::StoreError;

@@ -14,12 +14,11 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use super::super::context::{Context, same_name};
 use super::super::counters::add;
 use super::super::group::{GroupReduce, plan_output, subject};
-use super::super::records::{GroupRecord, GroupResult};
+use super::super::records::{GroupRecord, GroupResult, decode, encode};
 use super::super::run::GivenUp;
 use super::super::tree::{TreeBuilder, TreeError};
 use super::{BuildError, helpers};
 use crate::script::{Fault, Runner, STACK_BYTES};
-use crate::store::codec;
 use crate::store::commit::{Operation, RowChange};
 use crate::store::document::StoredDocument;
 use crate::store::keyspace::{Family, GroupHash, KeyRange, decode_group, level_prefix};
@@ -138,7 +137,7 @@ impl Sweep<'_> {
         let mut entries = Entries::new(snapshot.rows(Family::MapEntries, KeyRange::prefix(&prefix), Direction::Forward))?;
         while let Some((key, value)) = groups.next_row()? {
             let Some(hash) = decode_group(key) else { continue };
-            let record: GroupRecord = codec::decode(value)?;
+            let record: GroupRecord = decode("reduce_groups", value)?;
             self.group(hash, record, &mut entries, present.remove(&hash))?;
             self.send_when_full()?;
         }
@@ -221,7 +220,7 @@ impl Sweep<'_> {
             self.part.faults.push((subject(&record), Some(fault.clone())));
         }
         self.part.groups += 1;
-        self.part.rows.push(RowChange::Put { family: Family::ReduceGroups, key: row, value: codec::encode(&record) });
+        self.part.rows.push(RowChange::Put { family: Family::ReduceGroups, key: row, value: encode(&record) });
         Ok(())
     }
 

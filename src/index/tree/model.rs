@@ -74,7 +74,12 @@ fn model(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> (Rows, Option<Partial>) {
     if layer.is_empty() {
         return (rows, None);
     }
-    let fold = |values: &[&(Vec<u8>, Vec<u8>)]| {
+    let fold = |values: &[&(Vec<u8>, Vec<u8>)], is_node: bool| {
+        if let [(_, only)] = values
+            && is_node
+        {
+            return only.clone();
+        }
         if values.iter().any(|(_, value)| value[0] == 0 || value == b"x") {
             return Partial::Fault(fault()).encode();
         }
@@ -82,7 +87,7 @@ fn model(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> (Rows, Option<Partial>) {
         format!("({})", texts.join(" ")).into_bytes()
     };
     if layer.len() <= SMALL_GROUP_ENTRIES as usize {
-        let result = fold(&layer.iter().collect::<Vec<_>>());
+        let result = fold(&layer.iter().collect::<Vec<_>>(), false);
         return (rows, Some(Partial::decode(&result).unwrap()));
     }
     for at in 1.. {
@@ -93,7 +98,7 @@ fn model(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> (Rows, Option<Partial>) {
                 _ => nodes.push(vec![child]),
             }
         }
-        let next: Vec<_> = nodes.iter().map(|node| (node[0].0.clone(), fold(node))).collect();
+        let next: Vec<_> = nodes.iter().map(|node| (node[0].0.clone(), fold(node, true))).collect();
         rows.nodes.extend(next.iter().map(|(start, value)| ((at, start.clone()), value.clone())));
         if let [(_, root)] = next.as_slice() {
             rows.height = at;
@@ -192,5 +197,5 @@ fn building_reads_each_value_little_more_than_once() {
     }
     builder.finish(&mut reduce, &mut |_, _, _| nodes += 1).unwrap();
     assert!(reduce.calls <= 50_000 / (FANOUT as usize - 1) + 50, "{} calls", reduce.calls);
-    assert_eq!(nodes, reduce.calls);
+    assert!(nodes > reduce.calls, "only children are not reduced");
 }

@@ -7,6 +7,7 @@
 //! Next on the walk: `output`, which turns a group's result into its artificial document.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use super::{Children, Partial, Reduce, SMALL_GROUP_ENTRIES, TreeBuilder, TreeError, level};
 use crate::store::StoreError;
@@ -171,7 +172,7 @@ impl<'a> Update<'a> {
 
     /// The last node of a level, as it will be, that starts before `before`.
     fn last_start(&self, at: u8, before: &[u8], added: &BTreeSet<Vec<u8>>) -> Result<Option<Vec<u8>>, StoreError> {
-        let new = added.range::<[u8], _>(..before).next_back();
+        let new = added.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(before))).next_back();
         let mut old = None;
         if at <= self.old_height {
             old = self.tree.last_node(at, before)?;
@@ -254,7 +255,7 @@ fn merge_entries(
     from: &[u8],
     visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
 ) -> Result<(), StoreError> {
-    let changed = changes.range::<[u8], _>(from..).map(|(entry, change)| (entry.as_slice(), change.value.as_deref()));
+    let changed = changes.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).map(|(entry, change)| (entry.as_slice(), change.value.as_deref()));
     merge(changed, |visit| tree.entries(from, visit), visit)
 }
 

@@ -1,21 +1,31 @@
 //! A database and its indexes: the way in for programs and for the server.
 //!
+//! `requests` reads the ids that a write asks for; `documents` and `watch` are for programs that embed a database.
+//!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
+
+mod documents;
+mod requests;
+mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::id::{IdRequest, IdentityName};
 use crate::index::definition::{IndexDefinition, Refused};
 use crate::index::registry::{Registry, RegistryError};
 use crate::index::status::{FaultRecord, IndexStatus};
 use crate::index::{IndexCounters, wait};
 use crate::script::{Fault, Limits};
-use crate::store::commit::{Commit, Committed, Expected, Operation, PutId};
-use crate::store::document::{Document, DocumentFlags};
+use crate::store::commit::{Committed, Expected};
+use crate::store::document::Document;
 use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
+
+use requests::Requests;
+
+pub use documents::Written;
+pub use watch::Watch;
 
 /// The settings of a database.
 #[derive(Clone, Debug, Default)]
@@ -150,7 +160,7 @@ impl Database {
     pub fn write(&self, writes: Vec<Write>) -> Result<Committed, DatabaseError> {
         let requests = Requests::read(&self.store, writes)?;
         if requests.identities.is_empty() {
-            return Ok(self.store.commit(requests.commit(&self.store, &[])?)?);
+            return Ok(self.store.commit(requests.into_commit(&self.store, &[])?)?);
         }
         self.write_with_identities(&requests)
     }
@@ -165,7 +175,7 @@ impl Database {
     pub async fn write_async(&self, writes: Vec<Write>) -> Result<Committed, DatabaseError> {
         let requests = Requests::read(&self.store, writes)?;
         if requests.identities.is_empty() {
-            return Ok(self.store.submit(requests.commit(&self.store, &[])?).await?);
+            return Ok(self.store.submit(requests.into_commit(&self.store, &[])?).await?);
         }
         let database = self.clone();
         let written = tokio::task::spawn_blocking(move || database.write_with_identities(&requests)).await;
@@ -180,7 +190,7 @@ impl Database {
             for ((_, name), floor) in requests.identities.iter().zip(&floors) {
                 numbers.extend(self.store.next_identities(name, *floor, 1)?);
             }
-            match self.store.commit(requests.commit(&self.store, &numbers)?) {
+            match self.store.commit(requests.clone().into_commit(&self.store, &numbers)?) {
                 Err(StoreError::Taken { operation, .. }) => {
                     self.raise_floor(requests, operation, &numbers, &mut floors)?;
                 }
@@ -200,9 +210,12 @@ impl Database {
         };
         let rules = self.store.id_rules();
         let is_taken = |n: u64| name.finish(n, rules).map_err(StoreError::from).and_then(|id| snapshot.exists(&id));
-        let free = crate::id::identity::free_number(*number, is_taken)?;
-        if let Some(floor) = floors.get_mut(taken) {
-            *floor = free.saturating_sub(1);
+        match (crate::id::identity::free_number(*number, is_taken)?, floors.get_mut(taken)) {
+            (Some(free), Some(floor)) => *floor = free.saturating_sub(1),
+            _ => {
+                let reason = format!("identity '{}' has no free number left; use another name", name.key());
+                return Err(DatabaseError::Write { operation, reason });
+            }
         }
         Ok(())
     }
@@ -325,67 +338,5 @@ impl Database {
         }
         let stale = wait::wait(&self.store, self.registry.all(), names, timeout).await;
         if stale.is_empty() { Ok(()) } else { Err(DatabaseError::StillStale { waited: timeout, indexes: stale }) }
-    }
-}
-
-/// A user's writes with their ids read.
-struct Requests {
-    writes: Vec<(Write, Option<IdRequest>)>,
-    /// Operations whose id is an identity.
-    identities: Vec<(usize, IdentityName)>,
-}
-
-impl Requests {
-    fn read(store: &Store, writes: Vec<Write>) -> Result<Self, DatabaseError> {
-        let rules = store.id_rules();
-        let mut requests = Self { writes: Vec::with_capacity(writes.len()), identities: Vec::new() };
-        for (operation, write) in writes.into_iter().enumerate() {
-            let refused = |reason: String| DatabaseError::Write { operation, reason };
-            let request = match &write {
-                Write::Put { id, expected, .. } => {
-                    let request = IdRequest::parse(id.as_deref(), rules).map_err(|error| refused(error.to_string()))?;
-                    if let IdRequest::Identity(name) = &request {
-                        if matches!(expected, Expected::ChangeVector(_)) {
-                            return Err(refused(format!(
-                                "'{}' asks for a new number, so no change vector can be expected; leave it out",
-                                id.as_deref().unwrap_or_default()
-                            )));
-                        }
-                        requests.identities.push((operation, name.clone()));
-                    }
-                    Some(request)
-                }
-                Write::Delete { .. } => None,
-            };
-            requests.writes.push((write, request));
-        }
-        Ok(requests)
-    }
-
-    /// The commit, with `numbers` for the identities.
-    fn commit(&self, store: &Store, numbers: &[u64]) -> Result<Commit, DatabaseError> {
-        let rules = store.id_rules();
-        let mut numbers = numbers.iter();
-        let mut operations = Vec::with_capacity(self.writes.len());
-        for (write, request) in &self.writes {
-            operations.push(match (write.clone(), request) {
-                (Write::Put { document, expected, .. }, Some(request)) => {
-                    let id = match request {
-                        IdRequest::Given(id) => PutId::Given(id.clone()),
-                        IdRequest::ServerSide(prefix) => PutId::ServerSide(prefix.clone()),
-                        IdRequest::Identity(name) => {
-                            let number = numbers.next().copied().unwrap_or_default();
-                            PutId::MustBeNew(name.finish(number, rules).map_err(StoreError::from)?)
-                        }
-                    };
-                    Operation::Put { id, document, flags: DocumentFlags::default(), expected }
-                }
-                (Write::Delete { id, expected }, _) => {
-                    Operation::Delete { id: crate::id::DocumentId::stored(&id), expected }
-                }
-                (Write::Put { .. }, None) => continue,
-            });
-        }
-        Ok(Commit { operations, ..Commit::default() })
     }
 }
