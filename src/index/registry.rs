@@ -43,6 +43,8 @@ pub(crate) struct Registry {
     changing: Mutex<()>,
     /// By lower-cased name.
     indexes: RwLock<BTreeMap<String, Arc<Index>>>,
+    /// Stored definitions whose script this version refuses; they can be replaced and deleted. By lower-cased name.
+    unloaded: Mutex<BTreeMap<String, DefinitionRecord>>,
 }
 
 /// Why a definition could not be put or deleted.
@@ -63,14 +65,25 @@ impl From<StoreError> for RegistryError {
 impl Registry {
     /// Reads the definitions and starts their threads.
     pub(crate) fn open(store: Store, limits: Limits) -> Result<Self, StoreError> {
-        let registry =
-            Self { store, limits, changing: Mutex::new(()), indexes: RwLock::new(BTreeMap::new()) };
+        let registry = Self {
+            store,
+            limits,
+            changing: Mutex::new(()),
+            indexes: RwLock::new(BTreeMap::new()),
+            unloaded: Mutex::new(BTreeMap::new()),
+        };
         for record in registry.stored_definitions()? {
-            let definition = IndexDefinition::from_record(&record);
-            let name = definition.name.clone();
-            match check(definition, &registry.limits) {
+            if record.deleting {
+                super::retire::delete_index(&registry.store, &record)?;
+                continue;
+            }
+            let name = record.name.clone();
+            match check(IndexDefinition::from_record(&record), &registry.limits) {
                 Ok(checked) => registry.load(checked, record)?,
-                Err(reason) => tracing::error!(index = %name, ?reason, "index.not_loaded"),
+                Err(reason) => {
+                    tracing::error!(index = %name, ?reason, "index.not_loaded");
+                    registry.unloaded.lock().insert(crate::id::lower(&name), record);
+                }
             }
         }
         Ok(registry)
@@ -101,18 +114,32 @@ impl Registry {
     /// Deletes an index and its artificial documents. `false`: there was none.
     pub(crate) fn delete(&self, name: &str) -> Result<bool, StoreError> {
         let _changing = self.changing.lock();
-        let Some(index) = self.get(name) else {
+        let index = self.get(name);
+        let Some(record) = self.stop_index(name) else {
             return Ok(false);
         };
-        index.stop();
-        let record = DefinitionRecord { deleting: true, ..index.record.lock().clone() };
+        let record = DefinitionRecord { deleting: true, ..record };
         let rows = vec![meta(definition_name(record.number), &record)];
         self.store.commit(Commit { author: Author::Index(record.number), rows, ..Commit::default() })?;
-        *index.record.lock() = record;
-        index.reached.send_modify(|reached| reached.is_running = false);
-        super::retire::delete_index(&index)?;
+        if let Some(index) = index {
+            index.reached.send_modify(|reached| reached.is_running = false);
+        }
+        super::retire::delete_index(&self.store, &record)?;
         self.indexes.write().remove(&crate::id::lower(name));
+        self.unloaded.lock().remove(&crate::id::lower(name));
         Ok(true)
+    }
+
+    /// Stops an index's thread, if it has one, and returns its stored definition.
+    fn stop_index(&self, name: &str) -> Option<DefinitionRecord> {
+        match self.get(name) {
+            Some(index) => {
+                index.stop();
+                let record = index.record.lock().clone();
+                Some(record)
+            }
+            None => self.unloaded.lock().get(&crate::id::lower(name)).cloned(),
+        }
     }
 
     /// One index, by name without regard to case.
@@ -143,10 +170,7 @@ impl Registry {
         let stored_numbers = self.store.snapshot().row(Family::Meta, NUMBERS.as_bytes())?;
         let mut numbers: Numbers = stored_numbers.as_deref().map(|bytes| decode("meta", bytes)).transpose()?.unwrap_or_default();
         numbers.generation += 1;
-        let former = before.as_ref().map(|index| {
-            index.stop();
-            index.record.lock().clone()
-        });
+        let former = self.stop_index(&checked.definition.name);
         let record = next_record(&checked, former.as_ref(), &mut numbers);
         let progress = first_progress(&checked, record.generation, self.store.progress().written);
         let mut rows = vec![
@@ -167,7 +191,10 @@ impl Registry {
             ..Commit::default()
         });
         match (committed, before) {
-            (Ok(_), _) => self.start(checked, record, progress, FaultLog::default()),
+            (Ok(_), _) => {
+                self.unloaded.lock().remove(&crate::id::lower(&record.name));
+                self.start(checked, record, progress, FaultLog::default())
+            }
             (Err(error), None) => Err(error),
             (Err(error), Some(before)) => {
                 let record = before.record.lock().clone();

@@ -4,7 +4,7 @@
 
 use super::live::Index;
 use super::publish::meta;
-use super::records::{definition_name, faults_prefix, progress_name};
+use super::records::{DefinitionRecord, definition_name, faults_prefix, progress_name};
 use crate::id::DocumentId;
 use crate::store::changes::{ChangeKind, Feed};
 use crate::store::commit::{Author, ClaimChange, Commit, Expected, Operation, RowChange, Wait};
@@ -15,21 +15,20 @@ use crate::store::{Store, StoreError};
 /// Documents deleted in one commit.
 const DELETES_MAX: usize = 1_024;
 
-/// Deletes the artificial documents of an index and then the index, as its definition's record asks.
-pub(crate) fn delete_index(index: &Index) -> Result<(), StoreError> {
-    let record = index.record.lock().clone();
+/// Deletes the artificial documents of an index and then the index.
+pub(crate) fn delete_index(store: &Store, record: &DefinitionRecord) -> Result<(), StoreError> {
     let outputs: Vec<String> = record.former_outputs.iter().cloned().chain(record.output_collection.clone()).collect();
     for output in &outputs {
-        empty_collection(&index.context.store, record.number, output)?;
+        empty_collection(store, record.number, output)?;
     }
-    let mut rows = generation_rows(index.context.generation);
+    let mut rows = generation_rows(Generation(record.generation));
     for name in [definition_name(record.number), progress_name(record.number)] {
         rows.push(RowChange::Delete { family: Family::Meta, key: name.into_bytes() });
     }
     let range = KeyRange::prefix(faults_prefix(record.number).as_bytes());
     rows.push(RowChange::DeleteRange { family: Family::Meta, range });
     let claims = outputs.into_iter().map(|collection| ClaimChange::Release { collection }).collect();
-    index.context.store.commit(Commit { author: Author::Index(record.number), rows, claims, ..Commit::default() })?;
+    store.commit(Commit { author: Author::Index(record.number), rows, claims, ..Commit::default() })?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool, SweptPart};
+use super::build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool};
 use super::faults::FaultRate;
 use super::live::Index;
 use super::publish::Publish;
@@ -39,7 +39,7 @@ const QUIET_DOCUMENTS_MAX: usize = 4_096;
 /// The longest sleep of an idle thread; it is woken before when there is work.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Runs an index until it is told to stop, or has been deleted.
+/// Runs an index until it is told to stop.
 pub(crate) fn run(index: &Arc<Index>) {
     let mut worker = Worker {
         index: Arc::clone(index),
@@ -60,7 +60,6 @@ pub(crate) fn run(index: &Arc<Index>) {
                     worker.index.context.store.wait_written_above(through, wakes, IDLE);
                 }
             }
-            Ok(Next::Gone) => return,
             Err(error) => worker.back_off(&error, wakes),
         }
     }
@@ -73,8 +72,6 @@ enum Next {
     Again,
     /// Nothing to do until something is written after this etag.
     Idle { through: u64 },
-    /// The index was deleted.
-    Gone,
 }
 
 /// Why a step failed.
@@ -106,10 +103,6 @@ impl Worker {
     }
 
     fn step(&mut self) -> Result<Next, StepError> {
-        if self.index.record.lock().deleting {
-            retire::delete_index(&self.index)?;
-            return Ok(Next::Gone);
-        }
         if self.index.state() != super::status::IndexState::Normal {
             self.index.reach(None);
             return Ok(Next::Idle { through: u64::MAX });

@@ -206,6 +206,10 @@ impl<'a> Update<'a> {
 
     /// The root, if the level has just one node.
     fn root(&self, at: u8) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut of_level = self.nodes.range((at, Vec::new())..(at + 1, Vec::new()));
+        if at < self.old_height && of_level.all(|(_, stored)| stored.is_some()) {
+            return Ok(None); // it had several, and lost none
+        }
         let mut found = 0;
         let mut root = None;
         self.merge_nodes(at, &[], &mut |_, stored| {
