@@ -131,6 +131,12 @@ impl KeyRange {
     pub fn prefix(prefix: &[u8]) -> Self {
         Self { from: prefix.to_vec(), before: after_prefix(prefix) }
     }
+
+    /// Tells whether `key` is in the range.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.from.as_slice() <= key && self.before.as_ref().is_none_or(|before| key < before.as_slice())
+    }
 }
 
 /// Returns the first key that is greater than every key beginning with `prefix`; `None` where there is none.
@@ -181,6 +187,15 @@ pub fn decode_collection_change(key: &[u8]) -> Option<(CollectionNumber, u64)> {
 #[must_use]
 pub fn tombstone(collection: CollectionNumber, lower_id: &str) -> Vec<u8> {
     numbered(collection.0, &[], lower_id, None)
+}
+
+/// Reads collection and lower-cased id out of a `tombstones` key.
+#[must_use]
+pub fn decode_tombstone(key: &[u8]) -> Option<(CollectionNumber, &str)> {
+    let (collection, id) = key.split_at_checked(4)?;
+    let (&end, id) = id.split_last()?;
+    let collection = CollectionNumber(u32::from_be_bytes(collection.try_into().ok()?));
+    (end == 0).then(|| std::str::from_utf8(id).ok().map(|id| (collection, id))).flatten()
 }
 
 /// `map_documents`: generation ‖ lower-cased source id ‖ 00.
