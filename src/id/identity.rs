@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn with_holes_a_free_number_behind_a_taken_one_is_found() {
-        let is_taken = |number: u64| number <= 100 && number % 10 != 0 || number == 500;
+        let is_taken = |number: u64| number <= 100 && !number.is_multiple_of(10) || number == 500;
         let (Some(found), _) = find(0, is_taken) else { panic!("nothing found") };
         assert!(!is_taken(found) && is_taken(found - 1));
     }

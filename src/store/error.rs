@@ -30,7 +30,7 @@ pub enum StoreError {
     #[error(transparent)]
     Document(#[from] super::document::DocumentError),
     /// The document's change vector is not the expected one.
-    #[error("document '{id}' has change vector {}, but {} was expected; load it again and repeat the change", show(.actual), expected_words(.expected))]
+    #[error("document '{id}' has change vector {}, but {} was expected; load it again and repeat the change", show(.actual.as_deref()), expected_words(.expected))]
     Concurrency {
         /// The document.
         id: String,
@@ -155,8 +155,8 @@ impl StoreError {
     }
 }
 
-fn show(actual: &Option<String>) -> String {
-    actual.as_ref().map_or_else(|| "none (it does not exist)".to_owned(), |actual| format!("'{actual}'"))
+fn show(actual: Option<&str>) -> String {
+    actual.map_or_else(|| "none (it does not exist)".to_owned(), |actual| format!("'{actual}'"))
 }
 
 fn expected_words(expected: &str) -> String {

@@ -20,6 +20,12 @@ pub struct Scan<'a> {
     _view: Option<Arc<View<'a>>>,
 }
 
+/// A row, lent: key and value.
+pub type Row<'r> = (&'r [u8], &'r [u8]);
+
+/// A row of one's own: key and value.
+pub type OwnedRow = (Vec<u8>, Vec<u8>);
+
 /// The order of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Direction {
@@ -39,9 +45,8 @@ impl<'a> Scan<'a> {
         range: KeyRange,
         direction: Direction,
     ) -> Self {
-        let mut scan = Self { iterator: None, direction, started: false, failure: None, _view: None };
         if range.before.as_ref().is_some_and(|before| *before <= range.from) {
-            return scan;
+            return Self { iterator: None, direction, started: false, failure: None, _view: None };
         }
         let mut options = ReadOptions::default();
         if let Some(view) = &view {
@@ -51,12 +56,11 @@ impl<'a> Scan<'a> {
         if let Some(before) = range.before {
             options.set_iterate_upper_bound(before);
         }
-        match engine.family(family) {
-            Ok(family) => scan.iterator = Some(engine.db().raw_iterator_cf_opt(family, options)),
-            Err(error) => scan.failure = Some(error),
-        }
-        scan._view = view;
-        scan
+        let (iterator, failure) = match engine.family(family) {
+            Ok(family) => (Some(engine.db().raw_iterator_cf_opt(family, options)), None),
+            Err(error) => (None, Some(error)),
+        };
+        Self { iterator, direction, started: false, failure, _view: view }
     }
 
     /// Moves to the next row and lends it: `None` at the end of the range.
@@ -66,7 +70,7 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     /// A read failed; the scan is over, and its end was not reached.
-    pub fn next_row(&mut self) -> Result<Option<(&[u8], &[u8])>, StoreError> {
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, StoreError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }

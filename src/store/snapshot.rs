@@ -14,7 +14,7 @@ use super::document::StoredDocument;
 use super::engine::{Engine, View};
 use super::keyspace::{self, CollectionNumber, Family, KeyRange};
 use super::meta;
-use super::scan::{Direction, Scan};
+use super::scan::{Direction, OwnedRow, Scan};
 use super::{Progress, StoreError};
 use crate::id::{DocumentId, lower};
 
@@ -278,12 +278,7 @@ impl<'a> Snapshot<'a> {
     ///
     /// # Errors
     /// The read failed.
-    pub fn row_at_or_before(
-        &self,
-        family: Family,
-        from: &[u8],
-        key: &[u8],
-    ) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub fn row_at_or_before(&self, family: Family, from: &[u8], key: &[u8]) -> Result<Option<OwnedRow>, StoreError> {
         let range = KeyRange { from: from.to_vec(), before: Some([key, &[0]].concat()) };
         let mut scan = self.rows(family, range, Direction::Backward);
         Ok(scan.next_row()?.map(|(key, value)| (key.to_vec(), value.to_vec())))

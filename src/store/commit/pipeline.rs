@@ -96,7 +96,9 @@ impl Committer {
     fn run_group(&mut self, group: Vec<Request>) {
         if self.failed {
             let reason = self.shared.queue.closed().unwrap_or_default();
-            group.into_iter().for_each(|request| request.answer.send(Err(StoreError::Closed(reason.clone()))));
+            for request in group {
+                request.answer.send(Err(StoreError::Closed(reason.clone())));
+            }
             return;
         }
         let shared = Arc::clone(&self.shared);
@@ -107,10 +109,12 @@ impl Committer {
         });
         self.state.end_group();
         match result {
-            Ok(()) => members.into_iter().for_each(|member| member.answer.send(Ok(member.committed))),
+            Ok(()) => answer(members),
             Err(error) => {
                 let reason = self.fail(&error);
-                members.into_iter().for_each(|member| member.answer.send(Err(StoreError::Closed(reason.clone()))));
+                for member in members {
+                    member.answer.send(Err(StoreError::Closed(reason.clone())));
+                }
             }
         }
         self.reached(Step::AfterPublish);
@@ -172,8 +176,7 @@ impl Committer {
         }
         let (waiting, written) = std::mem::take(members).into_iter().partition(|member| member.wait == Wait::Durable);
         *members = waiting;
-        let written: Vec<Member> = written;
-        written.into_iter().for_each(|member| member.answer.send(Ok(member.committed)));
+        answer(written);
         self.sync()
     }
 
@@ -247,6 +250,12 @@ impl Committer {
         if let Some(probe) = &self.shared.probe {
             probe.reached(step);
         }
+    }
+}
+
+fn answer(members: Vec<Member>) {
+    for member in members {
+        member.answer.send(Ok(member.committed));
     }
 }
 

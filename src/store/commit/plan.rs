@@ -212,11 +212,11 @@ impl Planner<'_> {
             PutId::ServerSide(prefix) => {
                 // The etag of this write; where somebody has taken its id by hand, a later one. A document that is new to its
                 // id takes no etag before its own.
+                let last = state.totals.last_etag;
                 let is_taken = |etag| {
                     let id = server_side::finish(prefix, etag, self.rules)?;
                     Ok::<_, StoreError>(state.version(self.engine, id.lower())?.is_some())
                 };
-                let last = state.totals.last_etag;
                 let etag = identity::free_number(last, is_taken)?
                     .ok_or_else(|| StoreError::Condition("the database has no etags left".to_owned()))?;
                 state.totals.last_etag = etag - 1;

@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_group_is_bounded_in_number_and_bytes() {
         let queue = Queue::default();
-        for _ in 0..GROUP_MAX + 1 {
+        for _ in 0..=GROUP_MAX {
             queue.push_now(Request::task(commit(1)).0).unwrap();
         }
         assert_eq!((group(&queue), group(&queue)), (GROUP_MAX, 1));

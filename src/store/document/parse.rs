@@ -203,7 +203,7 @@ impl<'de> Visitor<'de> for MetadataKeys<'_, 'de> {
                     let value = map.next_value::<&RawValue>()?.get();
                     read(value, |reader| Check { keys: self.keys, depth: 2 }.deserialize(reader))
                         .map_err(|error| A::Error::custom(without_position(&error)))?;
-                    push_property(&mut own.text, &key, value);
+                    push_property(&mut own.text, key, value);
                 }
             }
         }
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for MetadataKeys<'_, 'de> {
     }
 }
 
-fn push_property(object: &mut String, key: &Cow<'_, str>, value: &str) {
+fn push_property(object: &mut String, key: Cow<'_, str>, value: &str) {
     if object.len() > 1 {
         object.push(',');
     }
@@ -224,7 +224,7 @@ fn push_property(object: &mut String, key: &Cow<'_, str>, value: &str) {
             object.push_str(key);
             object.push('"');
         }
-        Cow::Owned(key) => object.push_str(&serde_json::Value::from(key.as_str()).to_string()),
+        Cow::Owned(key) => object.push_str(&serde_json::Value::from(key).to_string()),
     }
     object.push(':');
     object.push_str(value);
