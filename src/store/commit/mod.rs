@@ -1,10 +1,30 @@
-//! What a commit asks for and what it answers; the pipeline itself.
+//! What a commit asks for and what it answers; the one pipeline behind it.
+//!
+//! Every write of a database is a [`Commit`], a user's and an index's alike. It waits in the `queue`; the committer's thread
+//! (`pipeline`) takes what is waiting, plans each commit against the database and what the group has accepted so far
+//! (`state`, `plan`), lays all rows into one batch (`rows`), writes, syncs, publishes (`progress`) and answers.
+//! So etag order is commit order, and a commit is all or nothing.
+//!
+//! Next on the walk: `queue`, `pipeline`, `plan`, `rows`; then `store::changes`.
+
+mod pipeline;
+mod plan;
+mod progress;
+mod queue;
+mod rows;
+mod state;
+
+pub(super) use pipeline::{Committer, Shared, own_row};
+pub(super) use progress::Progression;
+pub(super) use queue::{Queue, Request};
 
 use super::document::{Document, DocumentFlags};
 use super::keyspace::{Family, KeyRange};
 use crate::id::DocumentId;
 
 /// One atomic change of a database: all of it, or nothing and no trace.
+///
+/// Within it the order is: conditions are checked, claims taken, operations and then rows applied, claims released.
 #[derive(Debug, Default)]
 pub struct Commit {
     /// Who writes.
@@ -68,36 +88,82 @@ pub enum PutId {
 #[derive(Clone, Debug)]
 pub enum Operation {
     /// Writes a document.
-    Put { id: PutId, document: Document, flags: DocumentFlags, expected: Expected },
+    Put {
+        /// The id it asks for.
+        id: PutId,
+        /// What is written.
+        document: Document,
+        /// What is special about it.
+        flags: DocumentFlags,
+        /// What the present version must be.
+        expected: Expected,
+    },
     /// Deletes a document; a missing one is no error unless a version was expected.
-    Delete { id: DocumentId, expected: Expected },
+    Delete {
+        /// The document.
+        id: DocumentId,
+        /// What the present version must be.
+        expected: Expected,
+    },
 }
 
 /// One change of an index row or a `meta` row.
 #[derive(Clone, Debug)]
 pub enum RowChange {
     /// Writes a row.
-    Put { family: Family, key: Vec<u8>, value: Vec<u8> },
+    Put {
+        /// One of [`Family::OF_GENERATIONS`], or `Meta`.
+        family: Family,
+        /// The row.
+        key: Vec<u8>,
+        /// Its value.
+        value: Vec<u8>,
+    },
     /// Deletes a row.
-    Delete { family: Family, key: Vec<u8> },
+    Delete {
+        /// One of [`Family::OF_GENERATIONS`], or `Meta`.
+        family: Family,
+        /// The row.
+        key: Vec<u8>,
+    },
     /// Deletes a range of rows.
-    DeleteRange { family: Family, range: KeyRange },
+    DeleteRange {
+        /// One of [`Family::OF_GENERATIONS`], or `Meta`.
+        family: Family,
+        /// The rows.
+        range: KeyRange,
+    },
 }
 
 /// A collection begins or ceases to belong to an index.
 #[derive(Clone, Debug)]
 pub enum ClaimChange {
     /// Fails unless the collection is unclaimed (or this index's own) and holds no document.
-    Take { collection: String, owner: u32, owner_name: String },
-    /// Gives the collection up.
-    Release { collection: String },
+    Take {
+        /// The collection, as it is to be spelled.
+        collection: String,
+        /// The number of the index.
+        owner: u32,
+        /// The name of the index, for messages.
+        owner_name: String,
+    },
+    /// Gives the collection up, after everything else in this commit.
+    Release {
+        /// The collection, by name without regard to case.
+        collection: String,
+    },
 }
 
 /// What must hold at a commit's turn, else it is refused with [`super::StoreError::Condition`].
 #[derive(Clone, Debug)]
 pub enum Condition {
     /// The `meta` row `name` has this value (`None`: does not exist).
-    MetaIs { name: String, value: Option<Vec<u8>> },
+    MetaIs {
+        /// The row.
+        name: String,
+        /// Its value.
+        value: Option<Vec<u8>>,
+    },
 }
 
 /// What a commit did.
@@ -113,7 +179,27 @@ pub struct Committed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationResult {
     /// The document was written.
-    Put { id: String, etag: u64, change_vector: String, collection: String, modified_micros: i64 },
+    Put {
+        /// The finished id.
+        id: String,
+        /// The etag of this write.
+        etag: u64,
+        /// The change vector of this write.
+        change_vector: String,
+        /// The collection, as spelled in this document.
+        collection: String,
+        /// The time of this write, microseconds since 1970 (UTC).
+        modified_micros: i64,
+    },
     /// The document was deleted, or there was none.
-    Delete { id: String, existed: bool, etag: Option<u64>, change_vector: Option<String> },
+    Delete {
+        /// The id as asked for.
+        id: String,
+        /// Whether there was a document.
+        existed: bool,
+        /// The etag of the tombstone, where there was a document.
+        etag: Option<u64>,
+        /// The change vector of the tombstone, where there was a document.
+        change_vector: Option<String>,
+    },
 }
