@@ -65,6 +65,11 @@ impl DocumentId {
         Ok(Self { written: id.to_owned(), lower })
     }
 
+    /// Takes an id that the database itself has stored or made; nothing is checked.
+    pub(crate) fn stored(id: &str) -> Self {
+        Self { written: id.to_owned(), lower: lower(id) }
+    }
+
     /// The id as written.
     #[must_use]
     pub fn as_str(&self) -> &str {

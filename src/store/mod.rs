@@ -198,6 +198,11 @@ impl Store {
         self.inner.shared.progression.wake();
     }
 
+    /// Tells the probe of the settings, where there is one, that an index has reached a step.
+    pub(crate) fn reached(&self, step: probe::Step) {
+        self.inner.shared.reached(step);
+    }
+
     /// How often [`Store::wake`] was called.
     pub fn wakes(&self) -> u64 {
         self.inner.shared.progression.wakes()

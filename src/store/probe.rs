@@ -1,8 +1,8 @@
-//! Steps of the committer that a test can watch or stop at, and counters that show how much it did.
+//! Steps of the committer and of index runs that a test can watch or stop at, and counters that show how much was done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A step of the committer, in the order in which a group of commits reaches them.
+/// A step of the committer or of an index, in the order in which a group of commits, or a run, reaches them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// The group is planned; nothing is written yet.
@@ -15,17 +15,34 @@ pub enum Step {
     AfterSync,
     /// The new durable etag is published and everybody is answered.
     AfterPublish,
+    /// An index has found changes and is about to map them.
+    RunRead,
+    /// A run is planned, all its scripts have run; nothing is committed yet.
+    RunReduced,
+    /// A run was committed.
+    RunCommitted,
+    /// A part of the second phase of a build was committed.
+    SweepCommitted,
 }
 
 impl Step {
     /// Every step.
-    pub const ALL: [Step; 5] =
-        [Step::BeforeWrite, Step::AfterWrite, Step::BeforeSync, Step::AfterSync, Step::AfterPublish];
+    pub const ALL: [Step; 9] = [
+        Step::BeforeWrite,
+        Step::AfterWrite,
+        Step::BeforeSync,
+        Step::AfterSync,
+        Step::AfterPublish,
+        Step::RunRead,
+        Step::RunReduced,
+        Step::RunCommitted,
+        Step::SweepCommitted,
+    ];
 }
 
-/// Is told of every step, on the committer's thread, which waits for its return.
+/// Is told of every step, on the thread that takes it, which waits for its return.
 pub trait Probe: std::fmt::Debug + Send + Sync {
-    /// The committer has reached `step`.
+    /// The committer, or an index, has reached `step`.
     fn reached(&self, step: Step);
 }
 

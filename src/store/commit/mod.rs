@@ -14,6 +14,7 @@ mod queue;
 mod rows;
 mod state;
 
+pub(crate) use pipeline::now_micros;
 pub(super) use pipeline::{Committer, Shared, own_row};
 pub(super) use progress::Progression;
 pub(super) use queue::{Queue, Request};

@@ -46,6 +46,15 @@ pub(crate) struct Shared {
     pub(crate) probe: Option<Arc<dyn Probe>>,
 }
 
+impl Shared {
+    /// Tells the probe, where there is one.
+    pub(crate) fn reached(&self, step: Step) {
+        if let Some(probe) = &self.probe {
+            probe.reached(step);
+        }
+    }
+}
+
 /// The committer's thread.
 #[derive(Debug)]
 pub(crate) struct Committer {
@@ -247,9 +256,7 @@ impl Committer {
     }
 
     fn reached(&self, step: Step) {
-        if let Some(probe) = &self.shared.probe {
-            probe.reached(step);
-        }
+        self.shared.reached(step);
     }
 }
 
@@ -270,7 +277,8 @@ impl Drop for ClearOnDrop {
     }
 }
 
-fn now_micros() -> i64 {
+/// Microseconds since 1970, by the system's clock.
+pub(crate) fn now_micros() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
