@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::{Database, DatabaseError, Write};
 use crate::id::DocumentId;
+use crate::store::StoreError;
 use crate::store::commit::{Expected, OperationResult};
 use crate::store::document::{Document, DocumentError, StoredDocument};
-use crate::store::StoreError;
 
 /// What a put did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,8 @@ impl Database {
     /// # Errors
     /// Where the storage fails.
     pub fn get(&self, id: &str) -> Result<Option<StoredDocument>, DatabaseError> {
-        Ok(self.store.snapshot().get(&DocumentId::stored(id))?)
+        let id = DocumentId::existing(id).map_err(StoreError::from)?;
+        Ok(self.store.snapshot().get(&id)?)
     }
 
     /// Deletes one document; blocks until that is durable. `false`: there was none.

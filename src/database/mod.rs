@@ -77,7 +77,7 @@ pub enum DatabaseError {
         /// The index.
         name: String,
         /// What is wrong, with its position.
-        fault: Fault,
+        fault: Box<Fault>,
     },
     /// A definition was refused: a rule of the graph of indexes, a setting, its name.
     #[error("index '{name}' is refused: {reason}")]
@@ -201,7 +201,13 @@ impl Database {
     }
 
     /// Finds the number above which an identity whose number was taken goes on.
-    fn raise_floor(&self, requests: &Requests, operation: usize, numbers: &[u64], floors: &mut [u64]) -> Result<(), DatabaseError> {
+    fn raise_floor(
+        &self,
+        requests: &Requests,
+        operation: usize,
+        numbers: &[u64],
+        floors: &mut [u64],
+    ) -> Result<(), DatabaseError> {
         let snapshot = self.store.snapshot();
         let taken = requests.identities.iter().zip(numbers).position(|((at, _), _)| *at == operation);
         let Some(taken) = taken else { return Ok(()) };
@@ -227,9 +233,10 @@ impl Database {
     pub fn put_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
         let name = definition.name.clone();
         self.registry.put(definition).map_err(|error| match error {
-            RegistryError::Refused(Refused::Script(fault)) => DatabaseError::Script { name, fault },
-            RegistryError::Refused(Refused::Rule(reason)) => DatabaseError::Definition { name, reason },
-            RegistryError::Store(StoreError::Condition(reason)) => DatabaseError::Definition { name, reason },
+            RegistryError::Refused(Refused::Script(fault)) => DatabaseError::Script { name, fault: Box::new(fault) },
+            RegistryError::Refused(Refused::Rule(reason)) | RegistryError::Store(StoreError::Condition(reason)) => {
+                DatabaseError::Definition { name, reason }
+            }
             RegistryError::Store(error) => DatabaseError::Store(error),
         })
     }
@@ -331,7 +338,11 @@ impl Database {
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
-    pub async fn wait_for_indexes_async(&self, names: Option<Vec<String>>, timeout: Duration) -> Result<(), DatabaseError> {
+    pub async fn wait_for_indexes_async(
+        &self,
+        names: Option<Vec<String>>,
+        timeout: Duration,
+    ) -> Result<(), DatabaseError> {
         let missing = names.iter().flatten().find(|name| self.registry.get(name).is_none());
         if let Some(name) = missing {
             return Err(DatabaseError::NoIndex { name: name.clone() });

@@ -62,7 +62,8 @@ impl Requests {
                     Operation::Put { id, document, flags: DocumentFlags::default(), expected }
                 }
                 (Write::Delete { id, expected }, _) => {
-                    Operation::Delete { id: DocumentId::stored(&id), expected }
+                    let id = DocumentId::existing(&id).map_err(StoreError::from)?;
+                    Operation::Delete { id, expected }
                 }
                 (Write::Put { .. }, None) => continue,
             });

@@ -89,7 +89,10 @@ pub(crate) fn check(definition: IndexDefinition, limits: &Limits) -> Result<Chec
 
 /// Refuses what the design has and this version does not.
 fn check_supported(definition: &IndexDefinition, program: &Program, output: Option<&String>) -> Result<(), String> {
-    if program.reference.is_some() || definition.reference_pattern.is_some() || definition.reference_collection.is_some() {
+    if program.reference.is_some()
+        || definition.reference_pattern.is_some()
+        || definition.reference_collection.is_some()
+    {
         return Err("reference documents are not supported yet; leave the pattern out".to_owned());
     }
     if !program.has_reduce {
@@ -97,7 +100,10 @@ fn check_supported(definition: &IndexDefinition, program: &Program, output: Opti
     }
     let maps_all = program.sources.iter().any(|source| source.collection == crate::script::SourceCollection::All);
     if maps_all && output.is_some() {
-        return Err("an index over all documents would feed on its own output; leave the output out, or name the sources".to_owned());
+        return Err(
+            "an index over all documents would feed on its own output; leave the output out, or name the sources"
+                .to_owned(),
+        );
     }
     Ok(())
 }

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 
 use super::records::{FaultRow, decode, encode, fault_name, faults_prefix};
 use crate::script::Fault;
+use crate::store::StoreError;
 use crate::store::commit::RowChange;
 use crate::store::keyspace::{Family, KeyRange};
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
-use crate::store::StoreError;
 
 /// Faults kept of each index.
 pub(crate) const FAULTS_MAX: usize = 500;
@@ -65,11 +65,6 @@ impl FaultLog {
     /// The kept faults, oldest first.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &FaultRow> {
         self.rows.iter().map(|(_, row)| row)
-    }
-
-    /// How many are kept.
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len()
     }
 }
 

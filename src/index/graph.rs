@@ -96,7 +96,7 @@ pub(crate) fn order(nodes: &[Node]) -> Vec<usize> {
 pub(crate) fn connected(nodes: &[Node], names: &[String]) -> Vec<usize> {
     let is_named = |node: &Node| names.iter().any(|name| same_name(name, &node.name));
     let start: Vec<usize> = (0..nodes.len()).filter(|&n| nodes.get(n).is_some_and(is_named)).collect();
-    let mut found = reach(nodes, &start, |from, to| from.feeds(to));
+    let mut found = reach(nodes, &start, Node::feeds);
     found.extend(reach(nodes, &start, |from, to| to.feeds(from)));
     found.sort_unstable();
     found.dedup();

@@ -44,7 +44,7 @@ impl<'a> GroupReduce<'a> {
         }
         let body = match self.runner.finish(self.key, &value) {
             Ok(body) => body,
-            Err(fault) if fault.transient && !self.gives_up => return Err(TreeError::Interrupted(fault)),
+            Err(fault) if fault.transient && !self.gives_up => return Err(TreeError::Interrupted(Box::new(fault))),
             Err(fault) => {
                 self.faults += 1;
                 return Ok((GroupResult::Fault(settled(fault)), None));
@@ -65,7 +65,7 @@ impl Reduce for GroupReduce<'_> {
         add(&self.context.counters.values_reduced, values.len());
         match self.runner.reduce(self.key, values) {
             Ok(value) => Ok(Partial::Value(value)),
-            Err(fault) if fault.transient && !self.gives_up => Err(TreeError::Interrupted(fault)),
+            Err(fault) if fault.transient && !self.gives_up => Err(TreeError::Interrupted(Box::new(fault))),
             Err(fault) => {
                 self.faults += 1;
                 Ok(Partial::Fault(settled(fault)))

@@ -47,7 +47,13 @@ const LAG_COUNTED_MAX: u64 = 10_000;
 
 impl Index {
     /// Puts together an index that has not started.
-    pub(crate) fn new(checked: Checked, context: Context, record: DefinitionRecord, progress: ProgressRecord, faults: FaultLog) -> Arc<Self> {
+    pub(crate) fn new(
+        checked: Checked,
+        context: Context,
+        record: DefinitionRecord,
+        progress: ProgressRecord,
+        faults: FaultLog,
+    ) -> Arc<Self> {
         let reached = Reached { through: 0, is_running: !record.errored };
         Arc::new(Self {
             checked,
@@ -78,7 +84,8 @@ impl Index {
     pub(crate) fn reach(&self, through: Option<u64>) {
         let is_running = self.state() == IndexState::Normal;
         self.reached.send_if_modified(|reached| {
-            let now = Reached { through: through.map_or(reached.through, |etag| etag.max(reached.through)), is_running };
+            let now =
+                Reached { through: through.map_or(reached.through, |etag| etag.max(reached.through)), is_running };
             std::mem::replace(reached, now) != now
         });
     }
@@ -99,7 +106,7 @@ impl Index {
         let progress = self.progress.lock().clone();
         let mut sources = Vec::new();
         for (feed, watermark) in self.context.feeds.iter().zip(progress.watermarks.iter().copied()) {
-            sources.push(self.source_status(snapshot, feed, watermark, progress.map_attempts)?);
+            sources.push(source_status(snapshot, feed, watermark, progress.map_attempts)?);
         }
         let rate = self.rate.lock().per_second();
         let building = progress.phase != PhaseRecord::Live;
@@ -127,29 +134,6 @@ impl Index {
         })
     }
 
-    /// Counts what is left of a feed: exactly while it is little, else by what was mapped so far.
-    fn source_status(&self, snapshot: &Snapshot<'_>, feed: &Feed, watermark: u64, mapped: u64) -> Result<SourceStatus, StoreError> {
-        let written = snapshot.progress().written;
-        let mut lag = 0;
-        for change in snapshot.changes(feed, watermark, written, Direction::Forward) {
-            change?;
-            lag += 1;
-            if lag >= LAG_COUNTED_MAX {
-                break;
-            }
-        }
-        let collection = match feed {
-            Feed::Collection(name) => Some(name.clone()),
-            Feed::All => None,
-        };
-        if lag >= LAG_COUNTED_MAX
-            && let Some(count) = collection.as_deref().map(|name| snapshot.collection(name)).transpose()?.flatten()
-        {
-            lag = lag.max((count.documents + count.tombstones).saturating_sub(mapped));
-        }
-        Ok(SourceStatus { collection, watermark, lag })
-    }
-
     /// The kept faults, oldest first.
     pub(crate) fn fault_records(&self) -> Vec<FaultRecord> {
         let record = |row: &FaultRow| FaultRecord {
@@ -159,6 +143,34 @@ impl Index {
         };
         self.faults.lock().rows().map(record).collect()
     }
+}
+
+/// Counts what is left of a feed: exactly while it is little, else by what was mapped so far.
+fn source_status(
+    snapshot: &Snapshot<'_>,
+    feed: &Feed,
+    watermark: u64,
+    mapped: u64,
+) -> Result<SourceStatus, StoreError> {
+    let written = snapshot.progress().written;
+    let mut lag = 0;
+    for change in snapshot.changes(feed, watermark, written, Direction::Forward) {
+        change?;
+        lag += 1;
+        if lag >= LAG_COUNTED_MAX {
+            break;
+        }
+    }
+    let collection = match feed {
+        Feed::Collection(name) => Some(name.clone()),
+        Feed::All => None,
+    };
+    if lag >= LAG_COUNTED_MAX
+        && let Some(count) = collection.as_deref().map(|name| snapshot.collection(name)).transpose()?.flatten()
+    {
+        lag = lag.max((count.documents + count.tombstones).saturating_sub(mapped));
+    }
+    Ok(SourceStatus { collection, watermark, lag })
 }
 
 /// Documents a second, over the last spell of work.
@@ -180,7 +192,7 @@ impl Rate {
             Some((from, until, done)) if started.duration_since(until).as_secs_f64() < Self::PAUSE => {
                 let age = now.duration_since(from);
                 match age.as_secs_f64() > Self::SPELL {
-                    true => (from + age / 2, now, (done + documents) / 2),
+                    true => (from + age / 2, now, u64::midpoint(done, documents)),
                     false => (from, now, done + documents),
                 }
             }

@@ -35,8 +35,7 @@ pub(crate) fn map(context: &Context, runner: &mut Runner, document: &StoredDocum
     for (source, collection) in context.sources_of(&document.collection) {
         *attempts += 1;
         add(&context.counters.map_calls, 1);
-        let input =
-            MapInput { id: &document.id, collection, metadata: &document.metadata, body: &document.body };
+        let input = MapInput { id: &document.id, collection, metadata: &document.metadata, body: &document.body };
         match runner.map(source, &input) {
             Ok(entries) => emitted.extend(entries),
             Err(fault) => return Mapped::Fault(fault),

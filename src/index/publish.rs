@@ -8,9 +8,9 @@ use super::live::Index;
 use super::records::{PhaseRecord, ProgressRecord, definition_name, encode, progress_name};
 use super::run::Run;
 use crate::script::Fault;
-use crate::store::commit::{Author, Commit, Operation, RowChange, Wait};
+use crate::store::StoreError;
+use crate::store::commit::{Author, Commit, Operation, RowChange, Wait, now_micros};
 use crate::store::keyspace::Family;
-use crate::store::{StoreError, clock};
 
 /// What one commit of an index changes.
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ impl Publish {
         let progress = self.progress(&index.progress.lock());
         let mut rows = std::mem::take(&mut self.rows);
         let mut faults = index.faults.lock();
-        faults.take(index.context.number, &self.faults, clock::now_micros(), &mut rows);
+        faults.take(index.context.number, &self.faults, now_micros(), &mut rows);
         rows.push(meta(progress_name(index.context.number), &progress));
         let mut record = index.record.lock().clone();
         if is_failing {
@@ -117,7 +117,7 @@ impl Publish {
         *index.record.lock() = record;
         add(&index.context.counters.outputs_written, outputs);
         add(&index.context.counters.runs, 1);
-        index.last_run_micros.store(clock::now_micros(), Ordering::Relaxed);
+        index.last_run_micros.store(now_micros(), Ordering::Relaxed);
         Ok(())
     }
 

@@ -19,8 +19,8 @@ use super::graph;
 use super::live::Index;
 use super::publish::meta;
 use super::records::{
-    DEFINITIONS, DefinitionRecord, NUMBERS, Numbers, PhaseRecord, ProgressRecord, decode, definition_name, encode, faults_prefix,
-    progress_name,
+    DEFINITIONS, DefinitionRecord, NUMBERS, Numbers, PhaseRecord, ProgressRecord, decode, definition_name, encode,
+    faults_prefix, progress_name,
 };
 use super::retire::generation_rows;
 use super::worker;
@@ -168,7 +168,8 @@ impl Registry {
     /// Commits the definition as a new generation, hidden behind the artificial documents of the one before, and starts it.
     fn begin_generation(&self, checked: Checked, before: Option<Arc<Index>>) -> Result<(), StoreError> {
         let stored_numbers = self.store.snapshot().row(Family::Meta, NUMBERS.as_bytes())?;
-        let mut numbers: Numbers = stored_numbers.as_deref().map(|bytes| decode("meta", bytes)).transpose()?.unwrap_or_default();
+        let mut numbers: Numbers =
+            stored_numbers.as_deref().map(|bytes| decode("meta", bytes)).transpose()?.unwrap_or_default();
         numbers.generation += 1;
         let former = self.stop_index(&checked.definition.name);
         let record = next_record(&checked, former.as_ref(), &mut numbers);
@@ -217,7 +218,13 @@ impl Registry {
         self.start(checked, record, progress, faults)
     }
 
-    fn start(&self, checked: Checked, record: DefinitionRecord, progress: ProgressRecord, faults: FaultLog) -> Result<(), StoreError> {
+    fn start(
+        &self,
+        checked: Checked,
+        record: DefinitionRecord,
+        progress: ProgressRecord,
+        faults: FaultLog,
+    ) -> Result<(), StoreError> {
         let context = Context {
             store: self.store.clone(),
             number: record.number,
@@ -232,7 +239,8 @@ impl Registry {
         let name = crate::id::lower(&record.name);
         let index = Index::new(checked, context, record, progress, faults);
         let running = Arc::clone(&index);
-        let thread = std::thread::Builder::new().name(format!("index-{}", index.context.number)).stack_size(STACK_BYTES);
+        let thread =
+            std::thread::Builder::new().name(format!("index-{}", index.context.number)).stack_size(STACK_BYTES);
         let thread = thread
             .spawn(move || worker::run(&running))
             .map_err(|error| StoreError::Closed(format!("no thread for the index could be started: {error}")))?;

@@ -22,7 +22,9 @@ use crate::id::artificial::artificial_id;
 use crate::script::{Fault, Phase, Runner};
 use crate::store::changes::Change as FeedChange;
 use crate::store::commit::{Operation, RowChange};
-use crate::store::keyspace::{self, Family, GroupHash, KeyRange, entry, group_prefix, map_document, map_entry, reduce_group};
+use crate::store::keyspace::{
+    self, Family, GroupHash, KeyRange, entry, group_prefix, map_document, map_entry, reduce_group,
+};
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
@@ -151,14 +153,15 @@ impl<'a, 's> Planner<'a, 's> {
         let document = self.snapshot.get(&id).map_err(failed)?;
         let row = map_document(self.context.generation, id.lower());
         let before = self.snapshot.row(Family::MapDocuments, &row).map_err(failed)?;
-        let before: Option<MapDocument> = before.map(|bytes| decode("map_documents", &bytes)).transpose().map_err(failed)?;
+        let before: Option<MapDocument> =
+            before.map(|bytes| decode("map_documents", &bytes)).transpose().map_err(failed)?;
         let mapped = match &document {
             Some(document) => map(self.context, runner, document, &mut self.run.map_attempts),
             None => Mapped::Entries(Vec::new()),
         };
         let mapped = match mapped {
             Mapped::Fault(fault) if fault.transient && !self.given_up.contains(&change.id) => {
-                return Err(Interrupted { subject: change.id.clone(), error: TreeError::Interrupted(fault) });
+                return Err(Interrupted { subject: change.id.clone(), error: TreeError::Interrupted(Box::new(fault)) });
             }
             Mapped::Fault(fault) => Mapped::Fault(settled(fault)),
             Mapped::Entries(entries) => match self.collision(&entries).map_err(failed)? {

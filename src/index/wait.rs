@@ -12,7 +12,12 @@ use crate::store::Store;
 ///
 /// # Cancel safety
 /// Dropping the future has no effect on the indexes.
-pub(crate) async fn wait(store: &Store, indexes: Vec<Arc<Index>>, names: Option<Vec<String>>, timeout: Duration) -> Vec<String> {
+pub(crate) async fn wait(
+    store: &Store,
+    indexes: Vec<Arc<Index>>,
+    names: Option<Vec<String>>,
+    timeout: Duration,
+) -> Vec<String> {
     let nodes: Vec<_> = indexes.iter().map(|index| index.checked.node()).collect();
     let wanted = names.map(|names| graph::connected(&nodes, &names));
     let ordered = graph::order(&nodes).into_iter().filter(|n| wanted.as_ref().is_none_or(|wanted| wanted.contains(n)));

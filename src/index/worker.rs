@@ -19,10 +19,11 @@ use super::retire;
 use super::run::{BatchLimits, GivenUp, Interrupted, plan};
 use super::tree::TreeError;
 use crate::script::Runner;
+use crate::store::StoreError;
 use crate::store::changes::Feed;
+use crate::store::probe::Step;
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
-use crate::store::{Step, StoreError};
 
 /// Interruptions of one subject after which its fault is recorded.
 const TRIES_MAX: u32 = 3;
@@ -57,7 +58,7 @@ pub(crate) fn run(index: &Arc<Index>) {
             Ok(Next::Idle { through }) => {
                 worker.failures = 0;
                 if !worker.is_stopped() {
-                    worker.index.context.store.wait_written_above(through, wakes, IDLE);
+                    worker.index.context.store.wait_written_or_woken(through, wakes, IDLE);
                 }
             }
             Err(error) => worker.back_off(&error, wakes),
@@ -84,7 +85,7 @@ enum StepError {
     #[error("{}: {}", .0.subject, .0.error)]
     Run(Interrupted),
     #[error("the script no longer compiles: {0}")]
-    Script(crate::script::Fault),
+    Script(Box<crate::script::Fault>),
 }
 
 struct Worker {
@@ -130,7 +131,7 @@ impl Worker {
         context.store.reached(Step::RunRead);
         let runner = match self.runner.take() {
             Some(runner) => self.runner.insert(runner),
-            None => self.runner.insert(context.runner().map_err(StepError::Script)?),
+            None => self.runner.insert(context.runner().map_err(|fault| StepError::Script(Box::new(fault)))?),
         };
         let run = plan(context, runner, &snapshot, &watermarks, BatchLimits::default(), &self.given_up)
             .map_err(StepError::Run)?;
@@ -260,7 +261,7 @@ impl Worker {
         self.runner = None;
         tracing::warn!(index = %self.index.context.name, failures = self.failures, %error, "index.step_failed");
         let wait = BACK_OFF.0.saturating_mul(1 << self.failures.min(10)).min(BACK_OFF.1);
-        self.index.context.store.wait_written_above(u64::MAX, wakes, wait);
+        self.index.context.store.wait_written_or_woken(u64::MAX, wakes, wait);
     }
 
     /// Writes watermarks that moved without a run.

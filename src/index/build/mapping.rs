@@ -23,13 +23,13 @@ use super::super::run::{GivenUp, colliding};
 use super::{BuildError, helpers};
 use crate::id::DocumentId;
 use crate::script::{Fault, Runner, STACK_BYTES};
+use crate::store::StoreError;
 use crate::store::changes::Change;
 use crate::store::commit::RowChange;
 use crate::store::document::StoredDocument;
 use crate::store::keyspace::{Family, GroupHash, map_document, map_entry, reduce_group};
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
-use crate::store::StoreError;
 
 /// Documents of a chunk.
 const CHUNK_DOCUMENTS: usize = 512;
@@ -82,7 +82,12 @@ pub(crate) struct MapPool {
 impl MapPool {
     /// Starts the threads. `fresh_through`: documents with an etag up to this were never mapped by this generation unless their etag is at
     /// most their feed's watermark.
-    pub(crate) fn start(context: &Context, watermarks: &[u64], fresh_through: u64, given_up: &GivenUp) -> Result<Self, BuildError> {
+    pub(crate) fn start(
+        context: &Context,
+        watermarks: &[u64],
+        fresh_through: u64,
+        given_up: &GivenUp,
+    ) -> Result<Self, BuildError> {
         let (chunks, chunk_queue) = bounded::<Chunk>(helpers());
         let (mapped_queue, mapped) = bounded(helpers() * 2);
         let given_up = Arc::new(given_up.clone());
@@ -90,7 +95,8 @@ impl MapPool {
         for n in 0..helpers() {
             let (context, chunk_queue, mapped_queue) = (context.clone(), chunk_queue.clone(), mapped_queue.clone());
             let given_up = Arc::clone(&given_up);
-            let thread = std::thread::Builder::new().name(format!("map-{}-{n}", context.number)).stack_size(STACK_BYTES);
+            let thread =
+                std::thread::Builder::new().name(format!("map-{}-{n}", context.number)).stack_size(STACK_BYTES);
             let run = move || map_chunks(&context, fresh_through, &given_up, &chunk_queue, &mapped_queue);
             threads.push(thread.spawn(run).map_err(|_| BuildError::Thread)?);
         }
@@ -198,7 +204,9 @@ fn map_chunks(
     let mut runner = match context.runner() {
         Ok(runner) => runner,
         Err(fault) => {
-            drop(mapped.send(Err(BuildError::Interrupted { subject: context.name.to_string(), fault })));
+            drop(
+                mapped.send(Err(BuildError::Interrupted { subject: context.name.to_string(), fault: Box::new(fault) })),
+            );
             return;
         }
     };
@@ -209,7 +217,12 @@ fn map_chunks(
             given_up,
             runner: &mut runner,
             known: &mut known,
-            out: MappedChunk { number: chunk.number, feed: chunk.feed, through: chunk.through, ..MappedChunk::default() },
+            out: MappedChunk {
+                number: chunk.number,
+                feed: chunk.feed,
+                through: chunk.through,
+                ..MappedChunk::default()
+            },
         };
         let result = work.map(&chunk.changes, fresh_through);
         if mapped.send(result.map(|()| work.out)).is_err() {
@@ -249,13 +262,8 @@ impl ChunkWork<'_> {
         is_fresh: bool,
     ) -> Result<(), BuildError> {
         let row = map_document(self.context.generation, id.lower());
-        let before: Option<MapDocument> = match is_fresh {
-            true => None,
-            false => match snapshot.row(Family::MapDocuments, &row)? {
-                Some(bytes) => Some(decode("map_documents", &bytes)?),
-                None => None,
-            },
-        };
+        let stored = if is_fresh { None } else { snapshot.row(Family::MapDocuments, &row)? };
+        let before: Option<MapDocument> = stored.map(|bytes| decode("map_documents", &bytes)).transpose()?;
         let mapped = match document {
             Some(document) => self.run_map(snapshot, document)?,
             None => Mapped::Entries(Vec::new()),
@@ -283,14 +291,14 @@ impl ChunkWork<'_> {
             Mapped::Entries(entries) => entries,
             Mapped::Fault(_) => Vec::new(),
         };
-        self.write_entries(id.lower(), before, now);
+        self.write_entries(id.lower(), &before, now);
         Ok(())
     }
 
     fn run_map(&mut self, snapshot: &Snapshot<'_>, document: &StoredDocument) -> Result<Mapped, BuildError> {
         match map(self.context, self.runner, document, &mut self.out.map_attempts) {
             Mapped::Fault(fault) if fault.transient && !self.given_up.contains(&document.id) => {
-                Err(BuildError::Interrupted { subject: document.id.clone(), fault })
+                Err(BuildError::Interrupted { subject: document.id.clone(), fault: Box::new(fault) })
             }
             Mapped::Fault(fault) => Ok(Mapped::Fault(settled(fault))),
             Mapped::Entries(entries) => {
@@ -325,7 +333,7 @@ impl ChunkWork<'_> {
         Ok(None)
     }
 
-    fn write_entries(&mut self, lower_id: &str, before: Vec<EntryRecord>, now: Vec<Entry>) {
+    fn write_entries(&mut self, lower_id: &str, before: &[EntryRecord], now: Vec<Entry>) {
         let generation = self.context.generation;
         if before.is_empty() {
             self.out.entries += i64::try_from(now.len()).unwrap_or(i64::MAX);
@@ -336,7 +344,7 @@ impl ChunkWork<'_> {
             }));
             return;
         }
-        for change in compare(&before, now) {
+        for change in compare(before, now) {
             let key = map_entry(generation, &change.group, lower_id, change.ordinal);
             let family = Family::MapEntries;
             self.out.rows.push(match change.kind {

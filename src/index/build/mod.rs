@@ -29,7 +29,7 @@ pub(crate) enum BuildError {
     Store(#[from] StoreError),
     /// A script was interrupted: to be tried again.
     #[error("{subject} was interrupted: {fault}")]
-    Interrupted { subject: String, fault: Fault },
+    Interrupted { subject: String, fault: Box<Fault> },
     /// A thread of the build ended early.
     #[error("a build thread ended early")]
     Thread,

@@ -70,7 +70,8 @@ impl SweepPool {
         for n in 0..helpers() {
             let (context, slice_queue, part_queue) = (context.clone(), slice_queue.clone(), part_queue.clone());
             let given_up = Arc::clone(&given_up);
-            let thread = std::thread::Builder::new().name(format!("reduce-{}-{n}", context.number)).stack_size(STACK_BYTES);
+            let thread =
+                std::thread::Builder::new().name(format!("reduce-{}-{n}", context.number)).stack_size(STACK_BYTES);
             let run = move || sweep_slices(&context, &given_up, &slice_queue, &part_queue);
             threads.push(thread.spawn(run).map_err(|_| BuildError::Thread)?);
         }
@@ -103,7 +104,9 @@ fn sweep_slices(
     let mut runner = match context.runner() {
         Ok(runner) => runner,
         Err(fault) => {
-            drop(parts.send(Err(BuildError::Interrupted { subject: context.name.to_string(), fault })));
+            drop(
+                parts.send(Err(BuildError::Interrupted { subject: context.name.to_string(), fault: Box::new(fault) })),
+            );
             return;
         }
     };
@@ -134,11 +137,12 @@ impl Sweep<'_> {
         let mut present = self.present_outputs(&snapshot, slice)?;
         let prefix = [self.context.generation.0.to_be_bytes().as_slice(), &slice.to_be_bytes()[3..]].concat();
         let mut groups = snapshot.rows(Family::ReduceGroups, KeyRange::prefix(&prefix), Direction::Forward);
-        let mut entries = Entries::new(snapshot.rows(Family::MapEntries, KeyRange::prefix(&prefix), Direction::Forward))?;
+        let mut entries =
+            Entries::new(snapshot.rows(Family::MapEntries, KeyRange::prefix(&prefix), Direction::Forward))?;
         while let Some((key, value)) = groups.next_row()? {
             let Some(hash) = decode_group(key) else { continue };
             let record: GroupRecord = decode("reduce_groups", value)?;
-            self.group(hash, record, &mut entries, present.remove(&hash))?;
+            self.group(hash, record, &mut entries, present.remove(&hash).as_ref())?;
             self.send_when_full()?;
         }
         for (hash, document) in present {
@@ -152,7 +156,11 @@ impl Sweep<'_> {
     }
 
     /// The documents that stand under ids of this slice: artificial ones of the generation before, or foreign ones.
-    fn present_outputs(&self, snapshot: &Snapshot<'_>, slice: u32) -> Result<BTreeMap<GroupHash, StoredDocument>, BuildError> {
+    fn present_outputs(
+        &self,
+        snapshot: &Snapshot<'_>,
+        slice: u32,
+    ) -> Result<BTreeMap<GroupHash, StoredDocument>, BuildError> {
         let mut present = BTreeMap::new();
         if let Some(output) = &self.context.output {
             let lower = crate::id::lower(output);
@@ -174,13 +182,13 @@ impl Sweep<'_> {
         hash: GroupHash,
         record: GroupRecord,
         entries: &mut Entries<'_>,
-        present: Option<StoredDocument>,
+        present: Option<&StoredDocument>,
     ) -> Result<(), BuildError> {
         let row = crate::store::keyspace::reduce_group(self.context.generation, &hash);
         entries.skip_before(&hash)?;
         if !entries.is_at(&hash) {
             self.part.rows.push(RowChange::Delete { family: Family::ReduceGroups, key: row });
-            if let Ok(operation) = plan_output(self.context, &hash, present.as_ref(), None) {
+            if let Ok(operation) = plan_output(self.context, &hash, present, None) {
                 self.part.operations.extend(operation);
             }
             return Ok(());
@@ -208,7 +216,7 @@ impl Sweep<'_> {
         let (mut result, body) = reduce.finish(built.result).map_err(interrupted)?;
         self.part.reduce_attempts += reduce.attempts;
         self.part.reduce_faults += reduce.faults;
-        match plan_output(self.context, &hash, present.as_ref(), body) {
+        match plan_output(self.context, &hash, present, body) {
             Ok(operation) => self.part.operations.extend(operation),
             Err(fault) => {
                 self.part.reduce_faults += 1;

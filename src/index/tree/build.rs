@@ -34,7 +34,13 @@ pub(crate) struct Built {
 
 impl TreeBuilder {
     /// Adds the next entry.
-    pub(crate) fn push(&mut self, entry: &[u8], value: &[u8], reduce: &mut dyn Reduce, sink: NodeSink<'_>) -> Result<(), TreeError> {
+    pub(crate) fn push(
+        &mut self,
+        entry: &[u8],
+        value: &[u8],
+        reduce: &mut dyn Reduce,
+        sink: NodeSink<'_>,
+    ) -> Result<(), TreeError> {
         self.count += 1;
         if self.count <= SMALL_GROUP_ENTRIES {
             self.small.push((entry.to_vec(), value.to_vec()));
@@ -64,7 +70,13 @@ impl TreeBuilder {
         }
     }
 
-    fn add(&mut self, entry: &[u8], value: &[u8], reduce: &mut dyn Reduce, sink: NodeSink<'_>) -> Result<(), TreeError> {
+    fn add(
+        &mut self,
+        entry: &[u8],
+        value: &[u8],
+        reduce: &mut dyn Reduce,
+        sink: NodeSink<'_>,
+    ) -> Result<(), TreeError> {
         if self.levels.is_empty() {
             self.levels.push(OpenNode::at(entry));
         } else {

@@ -80,7 +80,7 @@ pub(crate) enum TreeError {
     Store(#[from] StoreError),
     /// A script was interrupted (wall time, a stop): to be tried again.
     #[error("interrupted: {0}")]
-    Interrupted(Fault),
+    Interrupted(Box<Fault>),
     /// The rows contradict each other.
     #[error("the reduce tree of a group is damaged")]
     Order,

@@ -259,7 +259,9 @@ fn merge_entries(
     from: &[u8],
     visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
 ) -> Result<(), StoreError> {
-    let changed = changes.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).map(|(entry, change)| (entry.as_slice(), change.value.as_deref()));
+    let changed = changes
+        .range::<[u8], _>((Bound::Included(from), Bound::Unbounded))
+        .map(|(entry, change)| (entry.as_slice(), change.value.as_deref()));
     merge(changed, |visit| tree.entries(from, visit), visit)
 }
 
@@ -272,7 +274,8 @@ fn merge<'a>(
     let mut changed = changed.peekable();
     let mut goes_on = true;
     read(&mut |key, value| {
-        while goes_on && let Some((changed_key, changed_value)) = changed.next_if(|(changed_key, _)| *changed_key < key) {
+        while goes_on && let Some((changed_key, changed_value)) = changed.next_if(|(changed_key, _)| *changed_key < key)
+        {
             goes_on = changed_value.is_none_or(|value| visit(changed_key, value));
         }
         if goes_on {
