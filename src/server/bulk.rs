@@ -22,7 +22,7 @@ use super::registry::Lease;
 use super::router::Shared;
 use super::settings::ServerLimits;
 use super::wire::text::{time, write_string};
-use crate::database::Write;
+use crate::database::{DatabaseError, Write};
 use crate::store::commit::{Expected, OperationResult};
 use crate::store::document::Document;
 
@@ -111,7 +111,7 @@ pub(crate) async fn run(
     } else {
         host.blocking(move || read_batch(&payload, &limits)).await?
     };
-    let committed = lease.write_async(writes).await?;
+    let committed = lease.write_async(writes).await.map_err(refused)?;
     if let Some(wait) = wait {
         wait.wait(&lease).await?;
     }
@@ -132,7 +132,7 @@ impl WaitForIndexes {
 
     async fn wait(self, lease: &Lease) -> Result<(), ApiError> {
         match lease.wait_for_indexes_async(self.names, self.timeout).await {
-            Err(crate::database::DatabaseError::StillStale { .. }) if !self.throw => Ok(()),
+            Err(DatabaseError::StillStale { .. }) if !self.throw => Ok(()),
             outcome => Ok(outcome?),
         }
     }
@@ -201,6 +201,18 @@ fn check_put(command: &Command<'_>, limits: &ServerLimits) -> Result<Document, A
     let parsed = Document::parse(json)?;
     check_inner_id(&parsed, command.id.as_deref())?;
     Ok(parsed.document)
+}
+
+/// Names the command that a write was refused for.
+fn refused(error: DatabaseError) -> ApiError {
+    let operation = match &error {
+        DatabaseError::Write { operation, .. } => Some(*operation),
+        _ => None,
+    };
+    match operation {
+        Some(position) => ApiError::from(error).at(&format!("Nothing was written: command {position}, counted from 0")),
+        None => error.into(),
+    }
 }
 
 /// Names a command in an error.

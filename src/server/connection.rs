@@ -20,6 +20,7 @@ use super::node::Node;
 use super::registry::Databases;
 use super::router::{self, Shared};
 use super::settings::{ServerLimits, ServerSettings};
+use crate::store::Memory;
 
 /// Requests at one moment on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 256;
@@ -44,7 +45,10 @@ impl Server {
     /// # Cost
     /// As long as the slowest database takes to open; several are opened at once.
     pub async fn bind(settings: ServerSettings) -> io::Result<Self> {
-        let (data, database) = (settings.data.clone(), settings.database.clone());
+        let (data, mut database) = (settings.data.clone(), settings.database.clone());
+        // One budget for all databases: a budget for each would grow with their number.
+        let store = &mut database.store;
+        store.memory.get_or_insert_with(|| Memory::new(store.write_buffer_bytes, store.block_cache_bytes));
         let opening = tokio::task::spawn_blocking(move || {
             std::fs::create_dir_all(&data)?;
             let node = Node::open(&data, &database.store.id_rules)?;

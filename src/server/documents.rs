@@ -77,7 +77,7 @@ pub(crate) async fn head(
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let id = DocumentId::new(query.required("id")?, lease.store().id_rules())?;
+    let id = DocumentId::existing(query.required("id")?)?;
     let found = host.blocking(move || Ok(lease.store().snapshot().get(&id)?)).await?;
     let Some(document) = found else { return Ok(absent()) };
     let known = conditions::is_known(&headers, &document.change_vector)?;
@@ -149,7 +149,7 @@ async fn get_one(host: &Host, lease: Lease, id: &str, form: Form, headers: &Head
             "The query parameter 'id' is empty; give an id, or leave it out to list documents.",
         ));
     }
-    let id = DocumentId::new(id, lease.store().id_rules())?;
+    let id = DocumentId::existing(id)?;
     let read = move || {
         let found = lease.store().snapshot().get(&id)?;
         Ok((lease, id, found))
@@ -174,8 +174,7 @@ async fn get_one(host: &Host, lease: Lease, id: &str, form: Form, headers: &Head
 }
 
 async fn get_by_ids(host: &Host, lease: Lease, ids: Vec<String>, form: Form) -> Result<Response, ApiError> {
-    let rules = lease.store().id_rules();
-    let ids = ids.iter().map(|id| DocumentId::new(id, rules)).collect::<Result<Vec<_>, _>>()?;
+    let ids = ids.iter().map(|id| DocumentId::existing(id)).collect::<Result<Vec<_>, _>>()?;
     write_all(host, lease, ids, form).await
 }
 
@@ -195,7 +194,7 @@ fn write_by_ids(lease: &Lease, ids: &[DocumentId], form: &Form, sink: &mut Sink)
             }
             match document {
                 Some(document) => {
-                    form.includes.collect(&document, store.id_rules(), &mut named)?;
+                    form.includes.collect(&document, &mut named)?;
                     listing::write_document(&document, form.metadata_only, &mut sink.buffer);
                 }
                 None => sink.buffer.extend_from_slice(b"null"),

@@ -214,7 +214,7 @@ impl Reader {
         is_first: bool,
         batch: &mut Batch,
     ) -> Result<(), StoreError> {
-        let documents = documents_of(&self.lease, snapshot, changes)?;
+        let documents = documents_of(snapshot, changes)?;
         let mut row = Vec::new();
         for (change, document) in changes.drain(..).zip(documents) {
             row.clear();

@@ -14,6 +14,7 @@ mod conditions;
 mod connection;
 mod databases;
 mod documents;
+mod drain;
 mod error;
 mod feed;
 mod files;

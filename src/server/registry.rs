@@ -311,7 +311,7 @@ impl Databases {
                 closing.spawn(async move { open.close(Some(wait)).await });
             }
         }
-        closing.join_all().await;
+        while closing.join_next().await.is_some() {}
     }
 }
 

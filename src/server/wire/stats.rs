@@ -57,7 +57,7 @@ pub(crate) struct DetailedStats {
     #[serde(flatten)]
     stats: DatabaseStats,
     #[serde(rename = "CountOfIdentities")]
-    identities: u64,
+    identities: usize,
     #[serde(rename = "CountOfCompareExchange")]
     compare_exchange: u64,
     #[serde(rename = "CountOfCompareExchangeTombstones")]
@@ -159,8 +159,8 @@ impl DatabaseStats {
 }
 
 impl DetailedStats {
-    pub(crate) fn new(stats: DatabaseStats) -> Self {
-        Self { stats, identities: 0, compare_exchange: 0, compare_exchange_tombstones: 0 }
+    pub(crate) fn new(stats: DatabaseStats, identities: usize) -> Self {
+        Self { stats, identities, compare_exchange: 0, compare_exchange_tombstones: 0 }
     }
 }
 
