@@ -235,7 +235,7 @@ impl Reader {
             Some(document) => write_string(&document.change_vector, into),
             // A tombstone keeps no change vector; it would have been this one.
             None => {
-                write_string(&format!("{}:{}-{}", self.node_tag, change.etag, self.lease.store().incarnation()), into)
+                write_string(&format!("{}:{}-{}", self.node_tag, change.etag, self.lease.store().incarnation()), into);
             }
         }
         into.extend_from_slice(b"}]");

@@ -126,7 +126,7 @@ impl Databases {
             match name.to_str().filter(|name| check_name(name).is_ok() && **name == name.to_ascii_lowercase()) {
                 Some(lower) if entry.file_type()?.is_dir() => found.push(lower.to_owned()),
                 _ => {
-                    tracing::warn!(name: "database.directory.skipped", path = %entry.path().display(), "not a database's directory")
+                    tracing::warn!(name: "database.directory.skipped", path = %entry.path().display(), "not a database's directory");
                 }
             }
         }
