@@ -169,7 +169,7 @@ impl<'a, 's> Planner<'a, 's> {
                 None => Mapped::Entries(entries),
             },
         };
-        self.note_fault(&change.id, &before, &mapped);
+        self.note_fault(&change.id, before.as_ref(), &mapped);
         let record = mapped.record();
         if record != before {
             self.run.rows.push(match &record {
@@ -246,7 +246,7 @@ impl<'a, 's> Planner<'a, 's> {
         Ok(())
     }
 
-    fn note_fault(&mut self, id: &str, before: &Option<MapDocument>, mapped: &Mapped) {
+    fn note_fault(&mut self, id: &str, before: Option<&MapDocument>, mapped: &Mapped) {
         match (before, mapped) {
             (_, Mapped::Fault(fault)) => {
                 self.run.map_faults += 1;
