@@ -25,7 +25,7 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "./treepie-data", value_name = "DIR")]
     data: PathBuf,
     /// The address to listen on; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    #[arg(long, env = "TREEPIE_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
     /// The tag of this node in the ids it makes: 1 to 4 capital letters
     #[arg(long, default_value = "A", value_name = "TAG", value_parser = node_tag)]
