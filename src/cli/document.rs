@@ -49,7 +49,7 @@ impl<'a> Shown<'a> {
 
     /// The document without its metadata, on one line.
     pub(crate) fn body(&self) -> String {
-        self.members.write(|name| name != "@metadata")
+        json::one_line(&self.members.write(|name| name != "@metadata"))
     }
 }
 

@@ -44,7 +44,7 @@ impl Get {
             for (id, document) in ids.iter().zip(Results::parse(&answer)?.results) {
                 match document {
                     Some(document) if out.for_people() => out.line(&json::pretty(document.get()))?,
-                    Some(document) => out.line(document.get())?,
+                    Some(document) => out.line(&json::one_line(document.get()))?,
                     None => missing.push(id),
                 }
             }

@@ -166,6 +166,11 @@ pub(crate) fn with_metadata(
     Ok(object(body.chain([("@metadata", metadata.as_str())])))
 }
 
+/// Brings a JSON text onto one line: a line break in a string is escaped, so every other one is white space.
+pub(crate) fn one_line(json: &str) -> String {
+    json.replace(['\n', '\r'], " ")
+}
+
 /// Lays a JSON text out over several lines. Strings and numbers stay as they are; the text must be valid.
 pub(crate) fn pretty(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);

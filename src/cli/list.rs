@@ -6,7 +6,7 @@ use reqwest::Method;
 use super::api::{ANSWER_TIMEOUT, Api};
 use super::document::{Results, Shown};
 use super::output::{Output, OutputArgs, cut, width};
-use super::{Failure, Target};
+use super::{Failure, Target, json};
 
 /// Documents of one request.
 const PAGE: u64 = 256;
@@ -56,7 +56,7 @@ impl List {
                 after.clone_from(&shown.id);
                 if printed < self.limit && self.wants(&shown) {
                     printed += 1;
-                    let line = if out.for_people() { for_people(&shown) } else { document.get().to_owned() };
+                    let line = if out.for_people() { for_people(&shown) } else { json::one_line(document.get()) };
                     out.line(&line)?;
                 }
             }

@@ -1,6 +1,6 @@
 //! `get`, `list`, `put` and `delete`.
 
-use crate::program::{Ran, Server, TREEPIE, run};
+use crate::program::{Ran, Server, TREEPIE, lines, run};
 
 use std::process::Command;
 
@@ -75,7 +75,7 @@ fn odd_characters_in_ids_come_back_as_they_were() {
 #[test]
 fn lists_go_by_prefix_collection_and_limit_over_many_pages() {
     let server = Server::start();
-    let lines = (0..1000).map(|number| format!("{{\"id\":\"a/{number:04}\"}}\n")).collect::<String>();
+    let lines = lines(0..1000, |number| format!("{{\"id\":\"a/{number:04}\"}}"));
     assert_eq!(server.run_with(&["load", "-", "--collection", "A"], lines).code, Some(0));
     let lines = "{\"id\":\"a/x\"}\n{\"id\":\"b/x\"}\n";
     assert_eq!(server.run_with(&["load", "-", "--collection", "B"], lines).code, Some(0));

@@ -1,6 +1,6 @@
 //! `index put`, `list`, `show`, `delete` and `status`.
 
-use crate::program::Server;
+use crate::program::{Server, lines};
 
 const SUMS: &str = r#"source("Things");
 output("Sums");
@@ -14,7 +14,7 @@ fn reduce(key, values) {
 
 fn server_with_things() -> Server {
     let server = Server::start();
-    let lines: String = (0..300).map(|number| format!("{{\"kind\":{},\"n\":1}}\n", number % 3)).collect();
+    let lines = lines(0..300, |number| format!("{{\"kind\":{},\"n\":1}}", number % 3));
     server.run_with(&["load", "-", "--collection", "Things"], lines).json();
     server
 }

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use crate::program::Server;
+use crate::program::{Server, lines};
 
 fn gzipped(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -106,7 +106,7 @@ fn numbers_given_by_the_server_rise_with_the_lines() {
         [("n/", (|number| format!("n/{number:019}-A")) as fn(u64) -> String), ("n|", |number| format!("n/{number}"))]
     {
         let server = Server::start();
-        let lines: String = (1..=4500).map(|number| format!("{{\"v\":{number}}}\n")).collect();
+        let lines = lines(1..4501, |number| format!("{{\"v\":{number}}}"));
         assert_eq!(server.run_with(&["load", "-", "--id", form], lines).json()[0]["documents"], 4500);
         let all = documents(&server);
         for number in 1..=4500 {
@@ -118,7 +118,7 @@ fn numbers_given_by_the_server_rise_with_the_lines() {
 #[test]
 fn of_two_lines_with_one_id_the_later_one_wins() {
     let server = Server::start();
-    let lines: String = (0..20_000).map(|number| format!("{{\"k\":{},\"v\":{number}}}\n", number % 7)).collect();
+    let lines = lines(0..20_000, |number| format!("{{\"k\":{},\"v\":{number}}}", number % 7));
     assert_eq!(server.run_with(&["load", "-", "--id", "k/{k}"], lines).json()[0]["documents"], 20_000);
     let all = documents(&server);
     assert_eq!(all.len(), 7);
@@ -141,9 +141,8 @@ fn a_bad_line_is_named_and_everything_before_it_is_stored() {
         ("{\"id\":\"x|y|\",\"@metadata\":{\"@collection\":5}}", "collection"),
     ] {
         let server = Server::start();
-        let mut lines: String = (1..=2500).map(|number| format!("{{\"v\":{number}}}\n")).collect();
-        lines.push_str(&format!("{bad}\n{{\"v\":0}}\n"));
-        server.file("x.jsonl", &lines);
+        let good = lines(1..2501, |number| format!("{{\"v\":{number}}}"));
+        server.file("x.jsonl", format!("{good}{bad}\n{{\"v\":0}}\n"));
         let ran = server.run(&["load", "x.jsonl"]);
         assert_eq!(ran.code, Some(1), "{bad}");
         assert!(ran.stderr.contains("x.jsonl:2501: ") && ran.stderr.contains(words), "{bad} {ran:?}");
@@ -201,7 +200,7 @@ fn what_can_not_be_loaded_is_refused_with_a_way_out() {
 fn large_documents_go_in_batches_of_their_own() {
     let server = Server::start();
     let text = "x".repeat(3 << 20);
-    let lines: String = (0..5).map(|number| format!("{{\"id\":\"big/{number}\",\"text\":\"{text}\"}}\n")).collect();
+    let lines = lines(0..5, |number| format!("{{\"id\":\"big/{number}\",\"text\":\"{text}\"}}"));
     assert_eq!(server.run_with(&["load", "-"], lines).json()[0]["documents"], 5);
     let got = &server.run(&["get", "big/3"]).json()[0];
     assert_eq!(got["text"].as_str().map(str::len), Some(3 << 20));

@@ -1,6 +1,7 @@
 //! Runs the program: a server on a free port with a directory of its own, and commands that talk to it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -87,6 +88,12 @@ impl Ran {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// Lines of a file, one for each number.
+pub(crate) fn lines(numbers: Range<u64>, line: impl Fn(u64) -> String) -> String {
+    let lines: Vec<String> = numbers.map(|number| line(number) + "\n").collect();
+    lines.concat()
 }
 
 /// Starts a server and reads the line that says where it listens.

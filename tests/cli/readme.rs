@@ -34,7 +34,7 @@ fn sessions(text: &str) -> Vec<Vec<Step>> {
         for line in lines.by_ref().take_while(|line| *line != "```") {
             match (line.strip_prefix("$ "), steps.last_mut()) {
                 (Some(command), _) => steps.push(Step { command: command.to_owned(), expected: Vec::new() }),
-                (None, Some(step)) if step.command.ends_with('\\') => step.command.push_str(&format!("\n{line}")),
+                (None, Some(step)) if step.command.ends_with('\\') => step.command.extend(["\n", line]),
                 (None, Some(step)) => step.expected.push(line.to_owned()),
                 (None, None) => panic!("a session begins with a command, not with '{line}'"),
             }
@@ -64,9 +64,12 @@ fn play(steps: &[Step]) {
     let files = tempfile::TempDir::new().unwrap();
     std::os::unix::fs::symlink(Path::new(ROOT).join("examples"), files.path().join("examples")).unwrap();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let path = format!("{}:{}", Path::new(TREEPIE).parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("bash");
-    shell.current_dir(files.path()).env("PATH", path).env("TREEPIE_TEXT", "1").env_remove("TREEPIE_DATABASE");
+    shell
+        .current_dir(files.path())
+        .env("PROGRAM", Path::new(TREEPIE).parent().unwrap())
+        .env("TREEPIE_TEXT", "1")
+        .env_remove("TREEPIE_DATABASE");
     shell.env("TREEPIE_LISTEN", &free).env("TREEPIE_URL", format!("http://{free}"));
     let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut commands = shell.stdin.take().unwrap();
@@ -77,7 +80,7 @@ fn play(steps: &[Step]) {
             let _ = send.send(line.replace(&free, "127.0.0.1:8080"));
         }
     });
-    writeln!(commands, "exec 2>&1; trap 'kill $(jobs -p); wait' EXIT").unwrap();
+    writeln!(commands, "exec 2>&1; PATH=\"$PROGRAM:$PATH\"; trap 'kill $(jobs -p); wait' EXIT").unwrap();
     for step in steps {
         writeln!(commands, "{}", step.command).unwrap();
         check(step, &lines);
@@ -100,7 +103,7 @@ fn check(step: &Step, lines: &Receiver<String>) {
             panic!("$ {}\nshould print {missing:#?}\nand printed\n{printed}and now {line:?}", step.command);
         };
         missing.remove(place);
-        printed.push_str(&format!("{}\n", line.unwrap_or_default()));
+        printed.extend([line.unwrap_or_default(), "\n".to_owned()]);
     }
 }
 

@@ -3,10 +3,8 @@
 use clap::Args;
 use reqwest::Method;
 
-use super::show::absent;
+use super::show::found;
 use crate::cli::api::{ANSWER_TIMEOUT, Api};
-use crate::cli::document::Results;
-use crate::cli::failure::Exit;
 use crate::cli::output::{Output, OutputArgs};
 use crate::cli::{Failure, Target, json};
 
@@ -27,10 +25,8 @@ impl Delete {
         let api = Api::new(&self.target, ANSWER_TIMEOUT)?;
         let mut out = Output::new(self.output);
         for name in &self.names {
-            if !exists(&api, name).await? {
-                return Err(absent(name));
-            }
-            api.text(api.request(Method::DELETE, "indexes").query(&[("name", name)])).await?;
+            let answer = api.text(api.request(Method::DELETE, "indexes").query(&[("name", name)])).await;
+            found(name, answer)?;
             if out.for_people() {
                 out.line(&format!("deleted index {name}"))?;
             } else {
@@ -41,14 +37,5 @@ impl Delete {
             out.flush()?;
         }
         Ok(())
-    }
-}
-
-/// A delete of what is not there succeeds, so a mistyped name must be looked up.
-async fn exists(api: &Api, name: &str) -> Result<bool, Failure> {
-    match api.text(api.request(Method::GET, "indexes").query(&[("name", name)])).await {
-        Ok(answer) => Ok(Results::parse(&answer)?.results.iter().any(Option::is_some)),
-        Err(failure) if failure.exit == Exit::NotFound && failure.way_out.is_none() => Ok(false),
-        Err(failure) => Err(failure),
     }
 }

@@ -1,6 +1,5 @@
 //! `treepie index status`: how indexes are doing, once or until they have caught up.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::show::absent;
+use super::show::found;
 use crate::cli::api::{ANSWER_TIMEOUT, Api};
 use crate::cli::document::{Results, not_understood};
 use crate::cli::output::{Output, OutputArgs, grouped};
@@ -40,38 +39,35 @@ pub(crate) struct Status {
     output: OutputArgs,
 }
 
-/// An index's statistics, as far as they are shown.
+/// How far an index has come, as the server reports it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Stats {
+struct Progress {
     name: String,
     state: String,
     status: String,
+    is_building: bool,
     is_stale: bool,
-    #[serde(default)]
-    collections: BTreeMap<String, CollectionStats>,
-    #[serde(default)]
-    entries_count: u64,
-    #[serde(default)]
-    errors_count: u64,
-    #[serde(default)]
-    mapped_per_second_rate: f64,
+    /// Changes to go.
+    lag: u64,
+    documents_per_second: f64,
+    seconds_left: Option<f64>,
+    entries: u64,
+    map_errors: u64,
+    reduce_errors: u64,
+    sources: Vec<Source>,
 }
 
-#[derive(Debug, Deserialize, PartialEq, Eq, Clone, Copy)]
-#[serde(rename_all = "PascalCase", default)]
-#[derive(Default)]
-struct CollectionStats {
-    last_processed_document_etag: u64,
-    last_processed_tombstone_etag: u64,
-    document_lag: u64,
-    tombstone_lag: u64,
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "PascalCase")]
+struct Source {
+    watermark: u64,
 }
 
 /// What one look at the indexes found.
 struct Look {
     raw: Vec<String>,
-    stats: Vec<Stats>,
+    indexes: Vec<Progress>,
 }
 
 #[derive(Deserialize)]
@@ -97,17 +93,17 @@ impl Status {
         let look = if self.wait { self.wait(&api).await? } else { self.look(&api).await? };
         let mut out = Output::new(self.output);
         if out.for_people() {
-            let rows: Vec<_> = look.stats.iter().map(Stats::row).collect();
+            let rows: Vec<_> = look.indexes.iter().map(Progress::row).collect();
             out.table(&["INDEX", "STATE", "LAG", "DOCS/S", "LEFT", "ENTRIES", "FAULTS"], &rows)?;
         } else {
-            for stats in &look.raw {
-                out.line(stats)?;
+            for index in &look.raw {
+                out.line(index)?;
             }
         }
         out.flush()?;
         if self.wait {
-            for stats in &look.stats {
-                self.check(&api, stats).await?;
+            for index in &look.indexes {
+                check(&api, index).await?;
             }
         }
         Ok(())
@@ -127,14 +123,14 @@ impl Status {
             most = most.max(lag);
             bar.set_length(most);
             bar.set_position(most - lag);
-            if now.stats.iter().any(|stats| !stats.runs()) || (now.rests() && now.same_place(&before)) {
+            if now.indexes.iter().any(|index| !index.runs()) || (now.rests() && now.same_place(&before)) {
                 bar.finish_and_clear();
                 return Ok(now);
             }
             if self.timeout.is_some_and(|timeout| begin.elapsed() >= Duration::from_secs(timeout)) {
                 bar.finish_and_clear();
                 let stale: Vec<_> =
-                    now.stats.iter().filter(|stats| stats.is_stale).map(|stats| stats.name.as_str()).collect();
+                    now.indexes.iter().filter(|index| index.is_stale).map(|index| index.name.as_str()).collect();
                 let message = format!(
                     "after {} s still stale, {} changes to go: {}",
                     begin.elapsed().as_secs(),
@@ -148,98 +144,88 @@ impl Status {
     }
 
     async fn look(&self, api: &Api) -> Result<Look, Failure> {
-        let request = api.request(Method::GET, "indexes/stats");
+        let request = api.request(Method::GET, "indexes/progress");
         let answer = match &self.name {
-            Some(name) => api.text(request.query(&[("name", name)])).await?,
+            Some(name) => found(name, api.text(request.query(&[("name", name)])).await)?,
             None => api.text(request).await?,
         };
-        let mut look = Look { raw: Vec::new(), stats: Vec::new() };
-        for stats in Results::parse(&answer)?.results.into_iter().flatten() {
-            look.stats.push(serde_json::from_str(stats.get()).map_err(|error| not_understood(&error))?);
-            look.raw.push(stats.get().to_owned());
+        let mut look = Look { raw: Vec::new(), indexes: Vec::new() };
+        for index in Results::parse(&answer)?.results.into_iter().flatten() {
+            look.indexes.push(serde_json::from_str(index.get()).map_err(|error| not_understood(&error))?);
+            look.raw.push(index.get().to_owned());
         }
-        match &self.name {
-            Some(name) if look.stats.is_empty() => Err(absent(name)),
-            _ => Ok(look),
-        }
-    }
-
-    /// A wait is in vain when an index gave up or was told to stop.
-    async fn check(&self, api: &Api, stats: &Stats) -> Result<(), Failure> {
-        if stats.runs() {
-            return Ok(());
-        }
-        if stats.state != "Error" {
-            let message = format!("index '{}' is {}, so it does not catch up", stats.name, stats.shown_state());
-            return Err(Failure::failed(message).way_out("let it go on with POST …/admin/indexes/start?name=…"));
-        }
-        let answer = api.text(api.request(Method::GET, "indexes/errors").query(&[("name", &stats.name)])).await?;
-        let mut message = format!("index '{}' is in error; its last faults:", stats.name);
-        for faults in Results::parse(&answer)?.results.into_iter().flatten() {
-            let faults: Faults<'_> = serde_json::from_str(faults.get()).map_err(|error| not_understood(&error))?;
-            for fault in faults.errors.iter().rev().take(FAULTS_SHOWN).rev() {
-                let action = fault.action.map(|action| action.get().trim_matches('"')).unwrap_or_default();
-                let document = fault.document.as_deref().unwrap_or_default();
-                // Writing to a string does not fail.
-                let _ = write!(message, "\n  {action} {document}: {}", fault.error);
-            }
-        }
-        Err(Failure::failed(message).way_out("put a corrected script with `treepie index put`"))
+        Ok(look)
     }
 }
 
 impl Look {
     fn lag(&self) -> u64 {
-        self.stats.iter().map(Stats::lag).sum()
+        self.indexes.iter().map(|index| index.lag).sum()
     }
 
     fn rests(&self) -> bool {
-        self.stats.iter().all(|stats| !stats.is_stale)
+        self.indexes.iter().all(|index| !index.is_stale)
     }
 
     fn same_place(&self, other: &Self) -> bool {
-        let place = |look: &Self| {
-            look.stats.iter().map(|stats| (stats.name.clone(), stats.collections.clone())).collect::<Vec<_>>()
-        };
-        place(self) == place(other)
+        let place =
+            |index: &Progress| (index.name.clone(), index.sources.iter().map(|source| source.watermark).collect());
+        let places = |look: &Self| -> Vec<(String, Vec<u64>)> { look.indexes.iter().map(place).collect() };
+        places(self) == places(other)
     }
 }
 
-impl Stats {
-    fn lag(&self) -> u64 {
-        self.collections.values().map(|collection| collection.document_lag + collection.tombstone_lag).sum()
-    }
-
+impl Progress {
     /// Whether it goes on by itself.
     fn runs(&self) -> bool {
         self.state == "Normal" && (self.status == "Running" || self.status == "Pending")
     }
 
     fn shown_state(&self) -> String {
-        match (self.state.as_str(), self.status.as_str()) {
-            ("Normal", "Running" | "Pending") if self.is_stale => "working".to_owned(),
-            ("Normal", "Running" | "Pending") => "current".to_owned(),
-            ("Normal", status) => status.to_ascii_lowercase(),
-            (state, _) => state.to_ascii_lowercase(),
+        match (self.state.as_str(), self.runs()) {
+            (_, true) if self.is_building => "building".to_owned(),
+            (_, true) if self.is_stale => "working".to_owned(),
+            (_, true) => "current".to_owned(),
+            ("Normal", false) => self.status.to_ascii_lowercase(),
+            (state, false) => state.to_ascii_lowercase(),
         }
     }
 
     fn row(&self) -> Vec<String> {
-        let lag = self.lag();
-        let rate = self.mapped_per_second_rate;
-        #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
-        let left = if lag > 0 && rate >= 1.0 { format!("{:.0} s", (lag as f64 / rate).ceil()) } else { "-".to_owned() };
-        let rate = if rate >= 1.0 { format!("{rate:.0}") } else { "-".to_owned() };
+        let rate = self.documents_per_second;
         vec![
             self.name.clone(),
             self.shown_state(),
-            grouped(lag),
-            rate,
-            left,
-            grouped(self.entries_count),
-            grouped(self.errors_count),
+            grouped(self.lag),
+            if rate >= 0.5 { format!("{rate:.0}") } else { "-".to_owned() },
+            self.seconds_left.filter(|_| self.is_stale).map_or("-".to_owned(), |left| format!("{:.0} s", left.ceil())),
+            grouped(self.entries),
+            grouped(self.map_errors + self.reduce_errors),
         ]
     }
+}
+
+/// A wait is in vain when an index gave up or was told to stop.
+async fn check(api: &Api, index: &Progress) -> Result<(), Failure> {
+    if index.runs() {
+        return Ok(());
+    }
+    if index.state != "Error" {
+        let message = format!("index '{}' is {}, so it does not catch up", index.name, index.shown_state());
+        return Err(Failure::failed(message).way_out("POST …/admin/indexes/start lets it go on"));
+    }
+    let answer = api.text(api.request(Method::GET, "indexes/errors").query(&[("name", &index.name)])).await?;
+    let mut message = format!("index '{}' is in error; its last faults:", index.name);
+    for faults in Results::parse(&answer)?.results.into_iter().flatten() {
+        let faults: Faults<'_> = serde_json::from_str(faults.get()).map_err(|error| not_understood(&error))?;
+        for fault in faults.errors.iter().rev().take(FAULTS_SHOWN).rev() {
+            let action = fault.action.map(|action| action.get().trim_matches('"')).unwrap_or_default();
+            let document = fault.document.as_deref().unwrap_or_default();
+            // Writing to a string does not fail.
+            let _ = write!(message, "\n  {action} {document}: {}", fault.error);
+        }
+    }
+    Err(Failure::failed(message).way_out("put a corrected script with `treepie index put`"))
 }
 
 /// A bar on standard error; nothing where that is no terminal.

@@ -1,6 +1,6 @@
 //! `treepie load`: documents from files, in bounded memory.
 //!
-//! One thread (`reader`) reads records (`source`, `record`) and makes batches (`shape`, `batch`); a few of them are under way to the server at
+//! One thread (`reader`) reads records (`source`, `record`, `rows`) and makes batches (`shape`, `batch`); a few of them are under way to the server at
 //! a time (`sender`). What can be seen of the order is the order of the lines: of two lines with one id the later one
 //! wins, and numbers that the server gives rise with the lines.
 //!
@@ -8,9 +8,11 @@
 
 mod batch;
 mod id;
+mod lookahead;
 mod progress;
 mod reader;
 mod record;
+mod rows;
 mod sender;
 mod shape;
 mod source;

@@ -1,25 +1,15 @@
-//! Records of a file, one JSON object each, with the line where they stand.
+//! Records of a file, one JSON object each, with the line where they stand: JSON lines here, CSV in `rows`.
 //!
-//! JSON lines pass as they are. A CSV field becomes that very number where its text is one as JSON spells numbers, null
-//! where it is empty or one of the `--null` texts, and a string otherwise; whether it was quoted makes no difference.
-//!
-//! Next on the walk: `shape`.
+//! Next on the walk: `rows`.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::io::{self, BufRead, Read};
-use std::rc::Rc;
+use std::io::{BufRead, Read};
 
-use csv::{ByteRecord, ReaderBuilder};
-
+use super::rows::Rows;
 use super::source::{Format, Source};
-use crate::cli::{Failure, json};
+use crate::cli::Failure;
 
 /// Bytes of a JSON line; a document must fit into one request.
 const LINE_BYTES_MAX: u64 = 64 << 20;
-
-/// Bytes of a row of a CSV.
-const ROW_BYTES_MAX: u64 = 16 << 20;
 
 /// What keeps a record from being read.
 #[derive(Debug)]
@@ -98,163 +88,8 @@ impl Lines {
     }
 }
 
-/// Rows of a CSV.
-pub(super) struct Rows {
-    file: String,
-    reader: csv::Reader<Bounded>,
-    passed: Rc<RefCell<Passed>>,
-    /// The last line of the record before.
-    last_line: u64,
-    /// Each name as it begins a member: `"Name":`.
-    names: Vec<String>,
-    nulls: Vec<String>,
-    row: ByteRecord,
-}
-
-impl Rows {
-    fn new(source: Source, nulls: &[String]) -> Result<Self, Failure> {
-        let passed = Rc::new(RefCell::new(Passed { left: ROW_BYTES_MAX, ..Passed::default() }));
-        let text = Bounded { inner: source.text, passed: Rc::clone(&passed) };
-        let mut reader = ReaderBuilder::new().flexible(true).buffer_capacity(1 << 16).from_reader(text);
-        let header = reader.byte_headers().map_err(|error| broken(&source.name, 1, error))?;
-        let mut seen: Vec<&str> = Vec::with_capacity(header.len());
-        for (column, name) in header.iter().enumerate() {
-            let unfit = |what: &str| Failure::failed(format!("{}:1: column {}: {what}", source.name, column + 1));
-            let name = std::str::from_utf8(name).map_err(|_| unfit("its name is not UTF-8"))?;
-            if name.is_empty() {
-                return Err(unfit("it has no name in the first line"));
-            }
-            if name == "@metadata" {
-                return Err(unfit("'@metadata' can't be a column; --collection and --id set what belongs there"));
-            }
-            if let Some(first) = seen.iter().position(|other| *other == name) {
-                return Err(unfit(&format!("it is called '{name}' like column {}", first + 1)));
-            }
-            seen.push(name);
-        }
-        let names = seen.iter().map(|name| {
-            let mut text = String::new();
-            json::push_string(&mut text, name);
-            text.push(':');
-            text
-        });
-        let names = names.collect();
-        Ok(Self {
-            file: source.name,
-            reader,
-            passed,
-            last_line: 1,
-            names,
-            nulls: nulls.to_vec(),
-            row: ByteRecord::new(),
-        })
-    }
-
-    fn next(&mut self, document: &mut String) -> Result<Option<u64>, Trouble> {
-        self.passed.borrow_mut().left = ROW_BYTES_MAX;
-        let more = self.reader.read_byte_record(&mut self.row);
-        if !more.map_err(|error| Trouble::Fatal(broken(&self.file, self.last_line + 1, error)))? {
-            return Ok(None);
-        }
-        self.last_line = self.passed.borrow_mut().line_ending_before(self.reader.position().byte());
-        let breaks_inside = self.row.iter().flatten().filter(|byte| **byte == b'\n');
-        let line = self.last_line - breaks_inside.fold(0, |sum, _| sum + 1).min(self.last_line);
-        if self.row.len() != self.names.len() {
-            let reason = format!("it has {} fields, the first line has {}", self.row.len(), self.names.len());
-            return Err(Trouble::Bad { line, reason });
-        }
-        document.push('{');
-        for (place, (name, field)) in self.names.iter().zip(&self.row).enumerate() {
-            let Ok(field) = std::str::from_utf8(field) else {
-                return Err(Trouble::Bad { line, reason: format!("column {} is not UTF-8", place + 1) });
-            };
-            if place > 0 {
-                document.push(',');
-            }
-            document.push_str(name);
-            push_field(document, field, &self.nulls);
-        }
-        document.push('}');
-        Ok(Some(line))
-    }
-}
-
-fn push_field(document: &mut String, field: &str, nulls: &[String]) {
-    if field.is_empty() || nulls.iter().any(|null| null == field) {
-        document.push_str("null");
-    } else if json::is_number(field) {
-        document.push_str(field);
-    } else {
-        json::push_string(document, field);
-    }
-}
-
-/// Counts lines, and refuses to read on when `left` is used up: a quote that is never closed would otherwise take in the
-/// rest of the file.
-struct Bounded {
-    inner: Box<dyn BufRead + Send>,
-    passed: Rc<RefCell<Passed>>,
-}
-
-/// What was read ahead of the records.
-#[derive(Default)]
-struct Passed {
-    /// Bytes that may still be read for the record in hand.
-    left: u64,
-    /// Bytes read.
-    bytes: u64,
-    /// Where line breaks were read that no record has passed.
-    breaks: VecDeque<u64>,
-    /// Line breaks that records have passed.
-    lines: u64,
-}
-
-impl Passed {
-    /// The line of the last byte of a record that ends before the byte at `end`, its line break included. The CSV reader's
-    /// own count is wrong behind blank lines and `\r\n`.
-    fn line_ending_before(&mut self, end: u64) -> u64 {
-        while self.breaks.front().is_some_and(|place| place + 1 < end) {
-            self.breaks.pop_front();
-            self.lines += 1;
-        }
-        self.lines + 1
-    }
-}
-
-impl Read for Bounded {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut passed = self.passed.borrow_mut();
-        if passed.left == 0 {
-            return Err(io::Error::other(TooLong));
-        }
-        let count = self.inner.read(buffer)?;
-        let start = passed.bytes;
-        passed.left = passed.left.saturating_sub(count as u64);
-        passed.bytes += count as u64;
-        let read = (start..).zip(buffer.iter().take(count));
-        passed.breaks.extend(read.filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place));
-        Ok(count)
-    }
-}
-
-/// A record longer than allowed.
-#[derive(Debug, thiserror::Error)]
-#[error("too long")]
-struct TooLong;
-
-fn broken(file: &str, line: u64, error: csv::Error) -> Failure {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) if error.get_ref().is_some_and(is_too_long) => too_long(file, line, ROW_BYTES_MAX),
-        csv::ErrorKind::Io(error) => Failure::file(file, &error),
-        other => Failure::failed(format!("{file}:{line}: {other:?}")),
-    }
-}
-
-fn is_too_long(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    cause.is::<TooLong>()
-}
-
-fn too_long(file: &str, line: u64, bytes_max: u64) -> Failure {
+/// The failure for a record longer than `bytes_max`.
+pub(super) fn too_long(file: &str, line: u64, bytes_max: u64) -> Failure {
     Failure::failed(format!("{file}:{line}: a record is longer than {} MiB", bytes_max >> 20))
         .way_out("is a quote never closed, or a line break missing?")
 }
@@ -263,107 +98,16 @@ fn too_long(file: &str, line: u64, bytes_max: u64) -> Failure {
 mod tests {
     use super::*;
 
-    fn records(format: Format, text: &str) -> Vec<Result<(u64, String), String>> {
-        let text: Box<dyn BufRead + Send> = Box::new(io::Cursor::new(text.to_owned().into_bytes()));
-        let source = Source { name: "f".to_owned(), format, text };
-        let mut records = match Records::new(source, &["NA".to_owned()]) {
-            Ok(records) => records,
-            Err(failure) => return vec![Err(failure.to_string())],
-        };
-        let mut all = Vec::new();
-        loop {
-            let mut document = String::new();
-            match records.next(&mut document) {
-                Ok(Some(line)) => all.push(Ok((line, document))),
-                Ok(None) => return all,
-                Err(Trouble::Bad { line, reason }) => all.push(Err(format!("{line}: {reason}"))),
-                Err(Trouble::Fatal(failure)) => {
-                    all.push(Err(failure.to_string()));
-                    return all;
-                }
-            }
-        }
-    }
-
-    fn field(field: &str) -> String {
-        let mut text = String::new();
-        push_field(&mut text, field, &["NA".to_owned(), "-".to_owned()]);
-        text
-    }
-
-    #[test]
-    fn a_field_becomes_a_number_null_or_text() {
-        let table = [
-            ("1", "1"),
-            ("1.50", "1.50"),
-            ("-0", "-0"),
-            ("1e5", "1e5"),
-            ("123456789012345678901234567890", "123456789012345678901234567890"),
-            ("00123", "\"00123\""),
-            ("+1", "\"+1\""),
-            (".5", "\".5\""),
-            ("1.", "\"1.\""),
-            (" 1", "\" 1\""),
-            ("NaN", "\"NaN\""),
-            ("true", "\"true\""),
-            ("null", "\"null\""),
-            ("", "null"),
-            ("NA", "null"),
-            ("-", "null"),
-            ("na", "\"na\""),
-            ("é\"\n", "\"é\\\"\\n\""),
-        ];
-        for (text, expected) in table {
-            assert_eq!(field(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn rows_become_objects_with_the_names_of_the_first_line() {
-        let found = records(Format::Csv, "Name,N\n\"a,\nb\",1\r\n\nc,NA\n");
-        let expected = [(2, r#"{"Name":"a,\nb","N":1}"#), (5, r#"{"Name":"c","N":null}"#)];
-        assert_eq!(found, expected.map(|(line, document)| Ok((line, document.to_owned()))));
-    }
-
-    #[test]
-    fn ragged_rows_are_named_by_line_and_the_rest_goes_on() {
-        let found = records(Format::Csv, "a,b\n1,2\n3\n4,5,6\n7,8\n");
-        assert_eq!(found.get(1), Some(&Err("3: it has 1 fields, the first line has 2".to_owned())));
-        assert_eq!(found.get(2), Some(&Err("4: it has 3 fields, the first line has 2".to_owned())));
-        assert_eq!(found.get(3), Some(&Ok((5, r#"{"a":7,"b":8}"#.to_owned()))));
-    }
-
-    #[test]
-    fn unfit_names_are_refused() {
-        for (text, expected) in [
-            ("a,b,a\n1,2,3\n", "f:1: column 3: it is called 'a' like column 1"),
-            ("a,\n1,2\n", "f:1: column 2: it has no name in the first line"),
-        ] {
-            assert_eq!(records(Format::Csv, text), [Err(expected.to_owned())]);
-        }
-    }
-
     #[test]
     fn blank_json_lines_are_passed_over_but_counted() {
-        let found = records(Format::Jsonl, "{\"a\":1}\r\n\n  \n{\"b\":2}");
-        assert_eq!(found, [Ok((1, "{\"a\":1}".to_owned())), Ok((4, "{\"b\":2}".to_owned()))]);
-    }
-
-    #[test]
-    fn an_unclosed_quote_does_not_take_in_the_whole_file() {
-        struct Endless;
-        impl Read for Endless {
-            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                buffer.fill(b'x');
-                Ok(buffer.len())
-            }
-        }
-        let text = io::Cursor::new(b"a,b\n1,2\n\"".to_vec()).chain(Endless);
-        let source = Source { name: "f".to_owned(), format: Format::Csv, text: Box::new(io::BufReader::new(text)) };
-        let Ok(mut records) = Records::new(source, &[]) else { panic!("the names are fine") };
+        let text = Box::new(std::io::Cursor::new("{\"a\":1}\r\n\n  \n{\"b\":2}"));
+        let source = Source { name: "f".to_owned(), format: Format::Jsonl, text };
+        let mut records = Records::new(source, &[]).unwrap();
         let mut document = String::new();
-        assert!(matches!(records.next(&mut document), Ok(Some(2))));
-        let Err(Trouble::Fatal(failure)) = records.next(&mut document) else { panic!("it must end") };
-        assert_eq!(failure.message, "f:3: a record is longer than 16 MiB");
+        assert_eq!(records.next(&mut document).unwrap(), Some(1));
+        assert_eq!(document, "{\"a\":1}");
+        assert_eq!(records.next(&mut document).unwrap(), Some(4));
+        assert_eq!(document, "{\"b\":2}");
+        assert_eq!(records.next(&mut document).unwrap(), None);
     }
 }

@@ -99,7 +99,7 @@ async fn store(api: Api, batch: Arc<Batch>, skip_bad: bool) -> Outcome {
                     continue;
                 }
                 let line = batch.line(part.start);
-                outcome.bad.push(BadLine { file: Arc::clone(&batch.file), line, reason: refusal.message });
+                outcome.bad.push(BadLine { file: Arc::clone(&batch.file), line, reason: reason(&refusal.message) });
                 if !skip_bad {
                     break;
                 }
@@ -122,6 +122,15 @@ fn blames_a_document(status: StatusCode) -> bool {
             | StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::UNPROCESSABLE_ENTITY
     )
+}
+
+/// What a server says of the only document of a batch, without where in the batch it is.
+fn reason(message: &str) -> String {
+    let about = message.strip_prefix("Nothing was written: command 0, counted from 0").and_then(|rest| {
+        let end = if rest.starts_with(" (") { "'): " } else { ": " };
+        rest.split_once(end)
+    });
+    about.map_or(message, |(_, reason)| reason).to_owned()
 }
 
 async fn send(api: &Api, batch: &Batch, part: &Range<usize>) -> Result<(), CallError> {
