@@ -83,6 +83,10 @@ impl Load {
         if self.files.iter().filter(|file| *file == "-").count() > 1 {
             return Err(Failure::usage("standard input can be read only once"));
         }
+        // A mistyped name must not leave an empty database behind.
+        for file in self.files.iter().filter(|file| *file != "-") {
+            std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?;
+        }
         let api = Api::new(&self.target, ANSWER_TIMEOUT)?;
         api.ensure_database().await?;
         let read = Arc::new(AtomicU64::new(0));
