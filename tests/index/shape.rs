@@ -142,8 +142,10 @@ fn a_concatenation_shows_the_nodes_of_the_executable_model() {
         let names: Option<String> = values.iter().map(Value::as_str).collect();
         Some(Value::from(format!("({})", names?)))
     };
-    let part =
-        |range: std::ops::Range<u32>| format!("({})", range.map(|number| format!("{number},")).collect::<String>());
+    let part = |range: std::ops::Range<u32>| {
+        let names: Vec<String> = range.map(|number| format!("{number},")).collect();
+        format!("({})", names.concat())
+    };
     let tree = format!("({}{}{})", part(0..19), part(19..43), part(43..60));
     assert_eq!(fold(&entries(60), &concatenate), Some(Value::from(tree)));
     assert_eq!(fold(&entries(32), &concatenate), Some(Value::from(part(0..32))), "no tree at the threshold");
