@@ -310,6 +310,58 @@ fn a_group_that_grows_and_shrinks_across_the_threshold_equals_its_recomputation(
 }
 
 #[test]
+fn a_document_that_moved_between_two_sources_counts_once() {
+    let world = World::new();
+    for number in 0..20 {
+        world.put("Orders", &format!("orders/{number}"), r#"{"k":1,"v":1}"#);
+    }
+    for number in 0..10 {
+        world.put("Returns", &format!("orders/{number}"), r#"{"k":2,"v":1}"#);
+    }
+    world.index(SUMS.name, SUMS.script);
+    world.sync();
+    world.assert_equals(&SUMS);
+    assert_eq!(world.bodies("Sums").len(), 2);
+}
+
+#[test]
+fn writes_during_a_first_build_are_neither_lost_nor_taken_twice() {
+    let world = World::new();
+    let one = |number: usize, round: usize| {
+        let (collection, key) = (COLLECTIONS[(number + round) % 3], (number * 7 + round) % KEYS);
+        let id = id_of(number, i32::try_from(round).unwrap());
+        put(collection, &id, &body_of(number, key, i32::try_from(round).unwrap(), &[0, round % 4], false))
+    };
+    for round in 0..2 {
+        world.write((0..3_000).map(|number| one(number, round)).collect());
+    }
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let world = &world;
+            scope.spawn(move || {
+                for round in 2..80 {
+                    let numbers = (0..40).map(|place| (place * 71 + round * 13 + writer * 1_500) % 3_000);
+                    let write =
+                        |number: usize| if number % 5 == 0 { delete(&id_of(number, 0)) } else { one(number, round) };
+                    world.write(numbers.map(write).collect());
+                }
+            });
+        }
+        for model in MODELS {
+            world.index(model.name, model.script);
+        }
+    });
+    world.sync();
+    for model in [SHAPES, SUMS, PARITIES] {
+        world.assert_equals(&model);
+    }
+    assert_floats(&world);
+    let fresh = fresh(&world, 1, false);
+    assert_eq!(outputs(&fresh), outputs(&world));
+    assert!(fresh.rows() == world.rows(), "{}", difference(&fresh, &world));
+}
+
+#[test]
 fn batches_of_any_size_end_alike() {
     let writes = || {
         (0..600_usize).map(|number| {

@@ -154,6 +154,7 @@ fn a_sum_that_no_exact_number_can_hold_is_a_fault_of_its_group_alone() {
     world.delete("b");
     world.sync();
     assert_eq!(world.bodies("Out").len(), 2);
+    assert_eq!(world.faults("Sums"), []);
 }
 
 #[test]

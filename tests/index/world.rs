@@ -196,6 +196,10 @@ pub(crate) fn assert_equals(database: &Database, model: &Model) {
         assert!(document.flags.artificial);
         assert_eq!(document.collection, model.output);
     }
+    let counts = model.counts(&sources(&snapshot));
+    let status = database.index_status().unwrap().into_iter().find(|status| status.name == model.name).unwrap();
+    let entries: usize = counts.values().sum();
+    assert_eq!((status.entries, status.groups), (entries as u64, counts.len() as u64), "counts of {}", model.name);
 }
 
 /// Whether an id has the form `Collection/<32 lower-case hex digits>`.
