@@ -341,8 +341,9 @@ fn writes_during_a_first_build_are_neither_lost_nor_taken_twice() {
             scope.spawn(move || {
                 for round in 2..80 {
                     let numbers = (0..40).map(|place| (place * 71 + round * 13 + writer * 1_500) % 3_000);
-                    let write =
-                        |number: usize| if number % 5 == 0 { delete(&id_of(number, 0)) } else { one(number, round) };
+                    let write = |number: usize| {
+                        if number.is_multiple_of(5) { delete(&id_of(number, 0)) } else { one(number, round) }
+                    };
                     world.write(numbers.map(write).collect());
                 }
             });
