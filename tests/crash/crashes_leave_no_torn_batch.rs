@@ -157,7 +157,7 @@ fn assert_indexes(database: &Database) {
     for model in MODELS {
         assert_equals(database, &model);
     }
-    assert_eq!(database.store().verify().unwrap(), Vec::<String>::new());
+    assert_eq!(database.store().snapshot().verify().unwrap(), Vec::<String>::new());
 }
 
 /// Kills at the n-th time of a step, for several n. A step may come fewer times than asked, but must come once.
