@@ -86,7 +86,10 @@ impl Database {
     }
 
     /// The same for async callers; once polled, the write happens even if the future is dropped.
-    pub fn write_async(&self, writes: Vec<Write>) -> impl Future<Output = Result<Committed, DatabaseError>> + Send + use<> {
+    pub fn write_async(
+        &self,
+        writes: Vec<Write>,
+    ) -> impl Future<Output = Result<Committed, DatabaseError>> + Send + use<> {
         async { todo!() }
     }
 
@@ -137,7 +140,11 @@ impl Database {
     }
 
     /// The same for async callers.
-    pub fn wait_for_indexes_async(&self, names: Option<Vec<String>>, timeout: Duration) -> impl Future<Output = Result<(), DatabaseError>> + Send + use<> {
+    pub fn wait_for_indexes_async(
+        &self,
+        names: Option<Vec<String>>,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<(), DatabaseError>> + Send + use<> {
         async { todo!() }
     }
 }

@@ -36,7 +36,9 @@ pub enum StoreError {
     #[error("document '{id}' exists already")]
     Taken { id: String, operation: usize },
     /// A user wrote into a collection, or onto an id, that an index owns.
-    #[error("'{id}' belongs to index '{index}', which writes the collection '{collection}'; change its source documents, or delete the index")]
+    #[error(
+        "'{id}' belongs to index '{index}', which writes the collection '{collection}'; change its source documents, or delete the index"
+    )]
     Owned { id: String, collection: String, index: String },
     /// A condition of the commit no longer holds.
     #[error("{0}")]

@@ -58,7 +58,13 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Reads changes with `after` < etag ≤ `through`, rising (or falling with `Direction::Backward`), lazily.
-    pub fn changes(&self, feed: &Feed, after: u64, through: u64, direction: Direction) -> impl Iterator<Item = Result<Change, StoreError>> + use<'a, '_> {
+    pub fn changes(
+        &self,
+        feed: &Feed,
+        after: u64,
+        through: u64,
+        direction: Direction,
+    ) -> impl Iterator<Item = Result<Change, StoreError>> + use<'a, '_> {
         std::iter::empty()
     }
 
@@ -83,7 +89,12 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Seeks the last row at or before `key` and not before `from`.
-    pub fn row_at_or_before(&self, family: Family, from: &[u8], key: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub fn row_at_or_before(
+        &self,
+        family: Family,
+        from: &[u8],
+        key: &[u8],
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
         todo!()
     }
 }
