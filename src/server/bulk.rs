@@ -3,8 +3,6 @@
 //! This is the way of bulk loads, so the batch is never built as a tree of values: commands are read in one pass with
 //! their documents as slices of the body's text, and each slice goes to `Document::parse` as it stands.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -16,6 +14,7 @@ use serde_json::value::RawValue;
 use super::body::{self, BodyLimit, Payload};
 use super::documents::check_inner_id;
 use super::error::{ApiError, names};
+use super::index_wait::IndexWait;
 use super::json;
 use super::query::Query;
 use super::registry::Lease;
@@ -88,13 +87,6 @@ enum Asked {
     Delete(Expected),
 }
 
-/// What a batch waits for after it is written.
-struct WaitForIndexes {
-    timeout: Duration,
-    throw: bool,
-    names: Option<Vec<String>>,
-}
-
 /// Writes a batch.
 pub(crate) async fn run(
     State(host): State<Shared>,
@@ -104,7 +96,7 @@ pub(crate) async fn run(
     body: Body,
 ) -> Result<Response, ApiError> {
     let limits = host.settings.limits.clone();
-    let wait = WaitForIndexes::read(&query, &limits)?;
+    let wait = IndexWait::read(&query, &lease, &limits)?;
     let payload = body::read(&host, &headers, body, BodyLimit::batch(&limits)).await?;
     let writes = if payload.bytes().len() <= PARSE_IN_PLACE_BYTES {
         read_batch(&payload, &limits)?
@@ -113,29 +105,9 @@ pub(crate) async fn run(
     };
     let committed = lease.write_async(writes).await.map_err(refused)?;
     if let Some(wait) = wait {
-        wait.wait(&lease).await?;
+        wait.wait(&host, lease).await?;
     }
     Ok(json::json_bytes(StatusCode::CREATED, write_results(&committed.results)))
-}
-
-impl WaitForIndexes {
-    fn read(query: &Query, limits: &ServerLimits) -> Result<Option<Self>, ApiError> {
-        let Some(timeout) = query.time_span("waitForIndexesTimeout")? else { return Ok(None) };
-        let names: Vec<String> =
-            query.all("waitForSpecificIndex").filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        Ok(Some(Self {
-            timeout: timeout.min(limits.wait_max),
-            throw: query.switch("waitForIndexThrow", true)?,
-            names: Some(names).filter(|names| !names.is_empty()),
-        }))
-    }
-
-    async fn wait(self, lease: &Lease) -> Result<(), ApiError> {
-        match lease.wait_for_indexes_async(self.names, self.timeout).await {
-            Err(DatabaseError::StillStale { .. }) if !self.throw => Ok(()),
-            outcome => Ok(outcome?),
-        }
-    }
 }
 
 fn read_batch(payload: &Payload, limits: &ServerLimits) -> Result<Vec<Write>, ApiError> {

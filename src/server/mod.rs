@@ -21,6 +21,7 @@ mod files;
 mod host;
 mod includes;
 mod index_reports;
+mod index_wait;
 mod indexes;
 mod json;
 mod listing;

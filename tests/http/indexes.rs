@@ -252,6 +252,10 @@ async fn a_stopped_index_is_waited_for_in_vain() {
     let path = "/databases/db/bulk_docs?waitForIndexesTimeout=00:00:00.050&waitForSpecificIndex=Sums";
     server.send(Method::POST, path, body).await.assert_error(500, "System.TimeoutException", &["Sums", "stored"]);
     assert!(server.document("d").await.is_some());
+    let unknown = "/databases/db/bulk_docs?waitForIndexesTimeout=00:00:01&waitForSpecificIndex=none";
+    let answer = server.send(Method::POST, unknown, body.replace("\"d\"", "\"e\"")).await;
+    answer.assert_error(404, ".IndexDoesNotExistException", &["none"]);
+    assert!(server.document("e").await.is_none());
     let patient = server.send(Method::POST, &format!("{path}&waitForIndexThrow=false"), body).await;
     assert_eq!(patient.status, StatusCode::CREATED);
     assert_eq!(stop("start", "").await.status, StatusCode::NO_CONTENT);
