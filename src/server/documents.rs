@@ -13,6 +13,7 @@ use super::conditions;
 use super::error::ApiError;
 use super::host::Host;
 use super::includes::{Includes, Named};
+use super::index_wait::IndexWait;
 use super::json;
 use super::listing::{self, Page, Selection};
 use super::patterns::Patterns;
@@ -95,6 +96,7 @@ pub(crate) async fn put(
 ) -> Result<Response, ApiError> {
     let id = query.get("id").map(str::to_owned);
     let expected = conditions::expected(&headers)?;
+    let wait = IndexWait::read(&query, &lease, &host.settings.limits)?;
     let payload = body::read(&host, &headers, body, BodyLimit::document(&host.settings.limits)).await?;
     let parsed = if payload.bytes().len() <= PARSE_IN_PLACE_BYTES {
         Document::parse(payload.bytes())?
@@ -106,6 +108,9 @@ pub(crate) async fn put(
     let Some(OperationResult::Put { id, change_vector, .. }) = committed.results.first() else {
         return Err(ApiError::internal("The commit of a put has no result of a put."));
     };
+    if let Some(wait) = wait {
+        wait.wait(&host, lease).await?;
+    }
     let mut answer = b"{\"Id\":".to_vec();
     write_string(id, &mut answer);
     answer.extend_from_slice(b",\"ChangeVector\":");
@@ -115,10 +120,19 @@ pub(crate) async fn put(
 }
 
 /// Deletes one document; one that is missing is deleted already.
-pub(crate) async fn delete(lease: Lease, query: Query, headers: HeaderMap) -> Result<Response, ApiError> {
+pub(crate) async fn delete(
+    State(host): State<Shared>,
+    lease: Lease,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let id = query.required("id")?.to_owned();
     let expected = conditions::expected(&headers)?;
+    let wait = IndexWait::read(&query, &lease, &host.settings.limits)?;
     lease.write_async(vec![Write::Delete { id, expected }]).await?;
+    if let Some(wait) = wait {
+        wait.wait(&host, lease).await?;
+    }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

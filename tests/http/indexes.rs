@@ -219,6 +219,34 @@ async fn reports_have_the_fields_of_the_recording() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn progress_can_be_followed_as_events() {
+    let server = with_items().await;
+    server.put_index("Sums", SUM).await;
+    let request = server.request(Method::GET, "/databases/db/indexes/progress?name=Sums");
+    let response = request.header("Accept", "text/event-stream").send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut lines = crate::change_feed::Lines::of(response);
+    for _ in 0..2 {
+        let event = lines.next().await.unwrap();
+        let report: Value = serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!(report["Results"][0]["Name"], "Sums");
+        assert_eq!(lines.next().await.unwrap(), "");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_write_can_wait_for_indexes_too() {
+    let server = with_items().await;
+    server.put_index("Sums", SUM).await;
+    let path = "/databases/db/docs?id=d&waitForIndexesTimeout=00:00:30";
+    let body = r#"{"k":"z","v":1,"@metadata":{"@collection":"Items"}}"#;
+    assert_eq!(server.send(Method::PUT, path, body).await.status, StatusCode::CREATED);
+    assert_eq!(sums(&server, "Sums").await.len(), 3);
+    assert_eq!(server.delete(path).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(sums(&server, "Sums").await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_fails_is_listed_and_the_others_count() {
     let server = with_items().await;
     server.must_put("bad", r#"{"k":"x","v":"text","@metadata":{"@collection":"Items"}}"#).await;

@@ -46,9 +46,14 @@ impl TestServer {
 
     /// Starts a server on a data directory that its caller keeps.
     pub(crate) async fn start_on(data: &Path, change: impl FnOnce(&mut ServerLimits)) -> Self {
+        Self::start_as(data, |settings| change(&mut settings.limits)).await
+    }
+
+    /// Starts a server with other settings.
+    pub(crate) async fn start_as(data: &Path, change: impl FnOnce(&mut ServerSettings)) -> Self {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut settings = ServerSettings::new(data.to_owned(), listen, DatabaseSettings::default());
-        change(&mut settings.limits);
+        change(&mut settings);
         let server = Server::bind(settings).await.unwrap();
         let address = server.local_address().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
