@@ -45,7 +45,7 @@ async fn ambiguous_or_broken_documents_are_refused() {
         br#"{"@metadata":5}"#,
         br#"{"@metadata":[]}"#,
         br#"{"@metadata":{"@collection":7}}"#,
-        br#"{'a':1}"#,
+        br"{'a':1}",
     ];
     for document in bad {
         let statuses = put_both_ways(&server, document).await;

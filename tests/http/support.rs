@@ -18,7 +18,7 @@ pub(crate) struct TestServer {
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<std::io::Result<()>>,
     data: PathBuf,
-    _directory: Option<TempDir>,
+    directory: Option<TempDir>,
 }
 
 /// An answer, read whole.
@@ -40,7 +40,7 @@ impl TestServer {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("data");
         let mut server = Self::start_on(&data, change).await;
-        server._directory = Some(directory);
+        server.directory = Some(directory);
         server
     }
 
@@ -61,7 +61,7 @@ impl TestServer {
             let _ = stopped.await;
         }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { address, client, stop: Some(stop), running, data: data.to_owned(), _directory: None }
+        Self { address, client, stop: Some(stop), running, data: data.to_owned(), directory: None }
     }
 
     /// Starts a server with an empty database `db`.
@@ -87,13 +87,13 @@ impl TestServer {
     /// Waits until the server has stopped.
     pub(crate) async fn stopped(self) {
         self.running.await.unwrap().unwrap();
+        drop(self.directory);
     }
 
     /// Stops the server in good order.
     pub(crate) async fn stop(mut self) {
         self.tell_to_stop();
-        drop(self.client);
-        self.running.await.unwrap().unwrap();
+        self.stopped().await;
     }
 
     pub(crate) async fn create(&self, name: &str) {
