@@ -424,7 +424,7 @@ mod tests {
             (r#"{"a":1,"@metadata":{}}"#, r#"{"a":1}"#),
             (r#"{"a":1,"@metadata":{"@collection":"C"},"b":2}"#, r#"{"a":1,"b":2}"#),
             (r#"{"@metadata":{}}"#, "{}"),
-            ("{ \"a\" : 1 ,\n \"@metadata\" : { \"x\" : [ ] } ,\n \"b\" : 2 } ", "{ \"a\" : 1,\n \"b\" : 2 }"),
+            ("{ \"a\" : 1 ,\n \"@metadata\" : { \"x\" : [ ] } ,\n \"b\" : 2 } ", "{ \"a\" : 1 ,\n \"b\" : 2 }"),
             (r#"{"\u0040metadata":{},"a":1}"#, r#"{"a":1}"#),
             (r#"{"a":{"@metadata":{"@collection":"C"}}}"#, r#"{"a":{"@metadata":{"@collection":"C"}}}"#),
             (r#"{"a":"\"@metadata\":{},","@metadata":{}}"#, r#"{"a":"\"@metadata\":{},"}"#),
