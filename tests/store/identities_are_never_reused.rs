@@ -38,6 +38,8 @@ fn numbers_rise_by_name_without_regard_to_case() {
 fn a_clean_stop_gives_unused_numbers_back() {
     let world = World::new();
     assert_eq!((next(&world, "users|"), next(&world, "users|")), (1, 2));
+    world.store.close().unwrap();
+    assert!(world.store.next_identities(&name("users|"), 0, 1).is_err(), "given back is given back");
     let world = world.reopened();
     assert_eq!(next(&world, "users|"), 3);
 }

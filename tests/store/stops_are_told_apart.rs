@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use treepie::store::commit::Commit;
 use treepie::store::probe::Step;
-use treepie::store::{ErrorKind, Store, StoreError, StoreSettings};
+use treepie::store::{ErrorKind, Memory, Store, StoreError, StoreSettings};
 
 use crate::world::{Gate, World, block_on, copy, put};
 
@@ -165,4 +165,31 @@ fn missing_directories_are_created() {
     let path = directory.path().join("databases").join("x");
     let store = open(&path).unwrap();
     assert!(store.size_on_disk().unwrap() > 0);
+}
+
+#[test]
+fn a_failed_write_ends_writing_and_reading_goes_on() {
+    let settings = StoreSettings { write_buffer_bytes: 1 << 20, ..StoreSettings::default() };
+    let world = World::with(&settings);
+    world.put("a", "C");
+    fs::remove_dir_all(world.directory.path()).unwrap();
+    let body = format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20));
+    let error = (0..1_000).find_map(|number| world.run(vec![put(&format!("d/{number}"), "C", &body)]).err()).unwrap();
+    assert!(matches!(&error, StoreError::Closed(reason) if reason.contains("a write to disk failed")), "{error}");
+    let later = world.run(vec![put("b", "C", "{}")]).unwrap_err();
+    assert_eq!(later.to_string(), error.to_string(), "the reason stays");
+    assert_eq!(later.kind(), ErrorKind::Internal);
+    assert_eq!(world.get("b"), None);
+    assert!(world.get("a").is_some());
+    assert!(world.store.close().is_err());
+}
+
+#[test]
+fn stores_may_share_their_memory() {
+    let settings = StoreSettings { memory: Some(Memory::new(1 << 20, 1 << 20)), ..StoreSettings::default() };
+    let (one, other) = (World::with(&settings), World::with(&settings));
+    one.put("a", "C");
+    drop(one);
+    other.put("b", "C");
+    other.assert_sound();
 }
