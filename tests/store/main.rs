@@ -6,6 +6,7 @@ mod claims_keep_others_out;
 mod collections_count;
 mod commits_are_all_or_nothing;
 mod crashes_lose_nothing_durable;
+mod damage_is_found;
 mod feed_keeps_the_newest_row;
 mod format_1_stays_readable;
 mod groups_share_a_sync;
