@@ -34,12 +34,15 @@ fn filled() -> World {
     world
 }
 
+/// Family, key, new value (`None`: the row goes), what is found.
+type Case<'c> = (&'c str, &'c [u8], Option<&'c [u8]>, &'c str);
+
 #[test]
 fn a_missing_or_superfluous_row_is_found() {
     let change = keyspace::change(1);
     let of_collection = keyspace::collection_change(keyspace::CollectionNumber(1), 1);
     let tombstone = keyspace::tombstone(keyspace::CollectionNumber(1), "b");
-    let cases: [(&str, &[u8], Option<&[u8]>, &str); 5] = [
+    let cases: [Case<'_>; 5] = [
         ("changes", &change, None, "document 'a' with etag 1 has no row in the feed of the database"),
         ("collections", &of_collection, None, "document 'a' with etag 1 has no row in the feed of its collection"),
         ("documents", b"a", None, "the feed has Put of 'a' with etag 1"),
