@@ -42,7 +42,7 @@ fn read(lease: &Lease, tag: String) -> Result<Facts, ApiError> {
         tag,
         incarnation: store.incarnation().to_owned(),
         progress: snapshot.progress(),
-        collections: snapshot.collections()?,
+        count: snapshot.count()?,
         indexes: statuses(lease)?.into_iter().map(|(definition, status)| (status, kind_of(&definition))).collect(),
         bytes_on_disk: store.size_on_disk()?,
     })

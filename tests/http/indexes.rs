@@ -50,6 +50,9 @@ async fn a_script_becomes_artificial_documents() {
     assert_eq!(put.status, StatusCode::CREATED, "{}", put.text());
     assert_eq!(put.json()["Results"][0]["Index"], "Sales/By k");
     assert!(put.json()["Results"][0]["RaftCommandIndex"].is_u64());
+    let shown = server.get("/databases/db/indexes/sales%2Fby%20K").await;
+    assert_eq!((shown.text().as_str(), shown.header("content-type")), (SUM, Some("text/plain; charset=utf-8")));
+    server.get("/databases/db/indexes/none").await.assert_error(404, ".IndexDoesNotExistException", &["none"]);
     server.wait_for_indexes().await;
     assert_eq!(sums(&server, "Sums").await, [("x".to_owned(), json!(2)), ("y".to_owned(), json!(1))]);
     let found = server.get("/databases/db/docs?startsWith=Sums/").await.json()["Results"].clone();
@@ -84,6 +87,7 @@ async fn definitions_in_json_are_put_and_shown() {
     {
         assert!(shown.as_object().unwrap().contains_key(field), "{field}");
     }
+    assert_eq!(server.get("/databases/db/indexes/Sums").await.json(), shown);
     let names = server.get("/databases/db/indexes?namesOnly=true&start=0&pageSize=10").await.json();
     assert_eq!(names, json!({"Results": ["Sums"]}));
     assert_eq!(server.get("/databases/db/indexes?start=1").await.json(), json!({"Results": []}));

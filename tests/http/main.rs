@@ -19,5 +19,6 @@ mod json_that_parsers_disagree_on;
 mod limits;
 mod lists;
 mod nodes_and_routes;
+mod rubbish_on_the_wire;
 mod shutdown;
 mod support;
