@@ -29,6 +29,22 @@ const STREAMS_MAX: u32 = 256;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A server that is bound to its address, with its databases open.
+///
+/// ```
+/// use treepie::database::DatabaseSettings;
+/// use treepie::server::{Server, ServerSettings};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let data = directory.path().to_owned();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let settings = ServerSettings::new(data, ([127, 0, 0, 1], 0).into(), DatabaseSettings::default());
+/// let server = Server::bind(settings).await?;
+/// assert_ne!(server.local_address()?.port(), 0);
+/// let stop = async { /* completes when it is time to stop */ };
+/// server.run(stop).await
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,

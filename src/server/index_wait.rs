@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 
 use super::error::{ApiError, names as error_names};
-use super::host::Host;
+use super::host::{Host, signalled};
 use super::query::Query;
 use super::registry::Lease;
 use super::settings::ServerLimits;
@@ -44,7 +44,13 @@ impl IndexWait {
     /// # Errors
     /// A time-out that says what is stored and which indexes are stale.
     pub(crate) async fn wait(self, host: &Host, lease: Lease) -> Result<(), ApiError> {
-        match lease.wait_for_indexes_async(self.names.clone(), self.timeout).await {
+        let (mut stopping, mut closing) = (host.stop_signal(), lease.stop_signal());
+        let outcome = tokio::select! {
+            outcome = lease.wait_for_indexes_async(self.names.clone(), self.timeout) => outcome,
+            () = signalled(&mut stopping) => return Err(given_up("The server stops")),
+            () = signalled(&mut closing) => return Err(given_up("The database closes")),
+        };
+        match outcome {
             Err(DatabaseError::StillStale { .. }) if !self.throw => Ok(()),
             Ok(()) if self.throw => self.check_those_named(host, lease).await,
             outcome => Ok(outcome?),
@@ -71,4 +77,9 @@ impl IndexWait {
             )),
         }
     }
+}
+
+fn given_up(why: &str) -> ApiError {
+    let message = format!("{why}, so indexes are no longer waited for. What the request wrote is stored.");
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error_names::TIMEOUT, message)
 }

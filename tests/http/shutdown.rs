@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::change_feed::Lines;
-use crate::support::TestServer;
+use crate::support::{Answer, TestServer};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn open_feeds_end_in_good_order() {
@@ -70,6 +70,31 @@ async fn a_request_in_hand_is_answered_before_the_end() {
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 201 ") && answer.contains("\"late\""), "{answer}");
+    server.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_indexes_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    // A script that never ends and is tried again and again keeps its index behind.
+    let change = |settings: &mut treepie::server::ServerSettings| {
+        settings.database.script_limits.operations_max = u64::MAX;
+        settings.database.script_limits.wall_max = Duration::from_millis(5);
+    };
+    let mut server = TestServer::start_as(directory.path(), change).await;
+    server.create("db").await;
+    let script = r#"source("Items"); fn map(doc) { while true { } } fn reduce(key, values) { values.count() }"#;
+    let put = server.put_index("Slow", script).await;
+    assert_eq!(put.status, 201, "{}", put.text());
+    let body = r#"{"Commands":[{"Type":"PUT","Id":"a","Document":{"@metadata":{"@collection":"Items"}}}]}"#;
+    let path = "/databases/db/bulk_docs?waitForIndexesTimeout=00:59:00";
+    let waiting = tokio::spawn(server.request(reqwest::Method::POST, path).body(body).send());
+    while server.document("a").await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    server.tell_to_stop();
+    let answer = Answer::read(waiting.await.unwrap().unwrap()).await;
+    answer.assert_error(500, "System.TimeoutException", &["stops", "stored"]);
     server.stopped().await;
 }
 
