@@ -1,0 +1,8 @@
+//! Index scripts as an index uses them: definitions, the three calls, numbers, faults, and scripts that mean harm.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::panic, reason = "a test fails by panicking")]
+
+mod definitions;
+mod documents;
+mod support;
