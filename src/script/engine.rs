@@ -10,6 +10,7 @@ use rhai::{Dynamic, Engine, EvalContext, Module, OptimizationLevel};
 
 use super::Limits;
 use super::functions::{self, definition::AllDocs};
+use super::host::Object;
 use super::state::State;
 
 /// Nesting of expressions, at top level and in functions. A script of this depth fits the stated stack.
@@ -103,7 +104,7 @@ pub(super) fn watch_variables(engine: &mut Engine, state: &Rc<State>, constants:
         match value {
             None => Ok(constants.get(name).cloned()),
             Some(value) => {
-                if value.is_array() || value.is_map() {
+                if value.is_array() || value.is_map() || value.is::<Object>() {
                     functions::collections::check_size(&state, value)?;
                 }
                 Ok(None)

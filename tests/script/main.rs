@@ -5,4 +5,10 @@
 
 mod definitions;
 mod documents;
+mod hostile;
+mod numbers;
 mod support;
+
+/// Counts what is allocated.
+#[global_allocator]
+static ALLOCATOR: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;

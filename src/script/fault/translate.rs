@@ -81,7 +81,7 @@ fn parse_hint(error: &ParseErrorType) -> Option<String> {
     Some(match error {
         ParseErrorType::Reserved(word) => reserved(word),
         ParseErrorType::PropertyExpected | ParseErrorType::VariableExpected => {
-            "names that Rhai reserves are read as doc[\"name\"]".to_owned()
+            "names that Rhai reserves are read as doc[\"name\"]; eval, call, curry and Fn are not available".to_owned()
         }
         ParseErrorType::BadInput(LexError::ImproperSymbol(word, _)) => reserved(word),
         ParseErrorType::BadInput(LexError::Runtime(message)) if message.contains("${") => {

@@ -72,6 +72,9 @@ fn node(path: &[ASTNode], own: &BTreeSet<(String, usize)>) -> Option<Finding> {
     }
 }
 
+/// Functions that put something into what they are called on.
+const FILLERS: [&str; 9] = ["push", "append", "insert", "pad", "splice", "set", "mixin", "fill_with", "concat"];
+
 /// Whether a text puts things into arrays and maps of its own, whose sizes must then be watched.
 pub(in crate::script) fn fills_containers(ast: &AST) -> bool {
     let mut found = false;
@@ -80,17 +83,12 @@ pub(in crate::script) fn fills_containers(ast: &AST) -> bool {
             Some(ASTNode::Stmt(Stmt::Assignment(assignment))) => {
                 matches!(assignment.1.lhs, Expr::Index(..) | Expr::Dot(..) | Expr::ThisPtr(_))
             }
-            // A method that may change what it is called on, a part of something.
-            Some(ASTNode::Expr(Expr::MethodCall(..))) => path.iter().filter(|node| is_chain(node)).count() > 1,
+            Some(ASTNode::Expr(Expr::MethodCall(call, _))) => FILLERS.contains(&call.name.as_str()),
             _ => false,
         };
         !found
     });
     found
-}
-
-fn is_chain(node: &ASTNode) -> bool {
-    matches!(node, ASTNode::Expr(Expr::Dot(..) | Expr::Index(..)))
 }
 
 fn known(name: &str, arguments: usize, position: Position, own: &BTreeSet<(String, usize)>) -> Option<Finding> {
