@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use rhai::{Dynamic, Engine, EvalContext, Module, OptimizationLevel};
+use rhai::{Dynamic, Engine, EvalContext, OptimizationLevel};
 
 use super::Limits;
-use super::functions::{self, definition::AllDocs};
+use super::functions;
 use super::host::Object;
 use super::state::State;
 
@@ -86,9 +86,6 @@ pub(super) fn equip(engine: &mut Engine, state: &Rc<State>, names: &BTreeSet<Str
     functions::document::register(engine, state, names);
     functions::emit::register(engine, state);
     functions::definition::register(engine, state);
-    let mut constants = Module::new();
-    constants.set_var("ALL_DOCS", AllDocs);
-    engine.register_global_module(constants.into());
 }
 
 /// Makes the top level's constants visible in all functions, and checks the sizes of containers as they are reached.

@@ -7,7 +7,7 @@ use std::any::TypeId;
 use std::rc::Rc;
 
 use rhai::packages::{BasicArrayPackage, BasicMapPackage, Package};
-use rhai::{Array, Dynamic, Engine, ImmutableString, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, ImmutableString, Module, NativeCallContext};
 
 use super::super::host::{Cell, List, Object};
 use super::super::problem::{Failure, limit};
@@ -87,10 +87,14 @@ pub(in crate::script) fn names() -> impl Iterator<Item = &'static str> {
     LIST_FUNCTIONS.iter().chain(OBJECT_FUNCTIONS).map(|(name, _)| *name).chain(own)
 }
 
-/// Registers the functions.
+/// Registers the functions and iterators.
 pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>) {
-    engine.register_global_module(BasicArrayPackage::new().as_shared_module());
-    engine.register_global_module(BasicMapPackage::new().as_shared_module());
+    // One module, not two: every look-up of a function asks each.
+    let mut packages = Module::new();
+    BasicArrayPackage::init(&mut packages);
+    BasicMapPackage::init(&mut packages);
+    super::document::register_iterators(&mut packages);
+    engine.register_global_module(packages.into());
     register_redirected(engine);
     register_questions(engine, state);
     // Their package versions compare element by element, or write floats of their own.

@@ -25,7 +25,6 @@ pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>, names:
     register_elements(engine);
     register_about(engine);
     engine.register_get("message", |problem: &mut Problem| problem.message.clone());
-    register_iterators(engine);
 }
 
 fn register_fields(engine: &mut Engine, state: &Rc<State>, names: &BTreeSet<String>) {
@@ -117,8 +116,8 @@ fn about(function: &str, is_id: bool, document: &Dynamic) -> Result<ImmutableStr
     Err(wrong_type(function, &wanted, document))
 }
 
-fn register_iterators(engine: &mut Engine) {
-    let mut module = Module::new();
+/// What `for` can go through.
+pub(in crate::script) fn register_iterators(module: &mut Module) {
     module.set_iterable::<rhai::Array>();
     module.set_iterator::<std::ops::Range<i64>>();
     module.set_iterator::<std::ops::RangeInclusive<i64>>();
@@ -144,5 +143,4 @@ fn register_iterators(engine: &mut Engine) {
             ))))
         });
     }
-    engine.register_global_module(module.into());
 }
