@@ -5,6 +5,7 @@
 
 mod definitions;
 mod documents;
+mod guide;
 mod hostile;
 mod numbers;
 mod support;

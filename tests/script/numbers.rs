@@ -98,7 +98,7 @@ proptest! {
         let (x, y) = (Number::parse(&a).unwrap(), Number::parse(&b).unwrap());
         let (p, q) = (exact(&a), exact(&b));
         let limit = power(28);
-        for (result, value, is_sum) in [(x.add(y), &p + &q, true), (x.subtract(y), &p - &q, true), (x.multiply(y), &p * &q, false)] {
+        for (result, value, is_sum) in [(x.plus(y), &p + &q, true), (x.minus(y), &p - &q, true), (x.multiply(y), &p * &q, false)] {
             let nearest = rounded(&value);
             match result {
                 Ok(number) if is_sum => prop_assert_eq!(exact(&number.to_string()), value),

@@ -3,6 +3,8 @@
 //! Rhai's packages hold the functions for arrays and maps. A host list or object takes part by becoming an array or
 //! map of the script's own, in place, before the package's function is called.
 
+#![expect(clippy::unnecessary_box_returns, reason = "native functions return boxed errors")]
+
 use std::any::TypeId;
 use std::rc::Rc;
 

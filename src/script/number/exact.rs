@@ -102,6 +102,7 @@ impl Exact {
     }
 
     /// Drops digits at the end, half-even.
+    #[must_use]
     pub fn drop_digits(self, count: u32) -> Self {
         if count == 0 {
             return self;
@@ -121,6 +122,7 @@ impl Exact {
     }
 
     /// Moves zeros at the mantissa's end into the exponent.
+    #[must_use]
     pub fn stripped(mut self) -> Self {
         if self.mantissa == 0 {
             return Self { negative: false, mantissa: 0, exponent: 0, more: false };
