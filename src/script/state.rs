@@ -99,7 +99,7 @@ impl State {
         self.operations.set(operations);
         if operations > self.limits.operations_max {
             self.ended.set(Some(Ended::Operations));
-        } else if operations % CHECK_EVERY == 1 {
+        } else if operations.is_multiple_of(CHECK_EVERY) {
             self.look();
         }
         self.ended.get().map(|_| Dynamic::UNIT)

@@ -91,11 +91,14 @@ pub(in crate::script) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Registers the functions and iterators.
 pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>) {
-    // One module, not two: every look-up of a function asks each.
+    // One module, not two: every look-up of a function asks each. And a registered one: a package by itself hashes all
+    // its functions anew for every look-up that misses it.
     let mut packages = Module::new();
     BasicArrayPackage::init(&mut packages);
     BasicMapPackage::init(&mut packages);
+    packages.register_lazy_functions();
     super::document::register_iterators(&mut packages);
+    packages.build_index();
     engine.register_global_module(packages.into());
     register_redirected(engine);
     register_questions(engine, state);

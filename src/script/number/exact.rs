@@ -127,6 +127,15 @@ impl Exact {
         if self.mantissa == 0 {
             return Self { negative: false, mantissa: 0, exponent: 0, more: false };
         }
+        // Most mantissas fit a machine word, whose division is many times faster.
+        if let Ok(mut short) = u64::try_from(self.mantissa) {
+            while short.is_multiple_of(10) {
+                short /= 10;
+                self.exponent += 1;
+            }
+            self.mantissa = u128::from(short);
+            return self;
+        }
         while self.mantissa.is_multiple_of(10_000) {
             self.mantissa /= 10_000;
             self.exponent += 4;
@@ -197,5 +206,9 @@ impl From<Number> for Exact {
 
 /// Decimal digits; 1 for zero.
 pub(super) fn digits(mantissa: u128) -> u32 {
-    mantissa.checked_ilog10().unwrap_or(0) + 1
+    let log = match u64::try_from(mantissa) {
+        Ok(short) => short.checked_ilog10(),
+        Err(_) => mantissa.checked_ilog10(),
+    };
+    log.unwrap_or(0) + 1
 }
