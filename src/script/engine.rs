@@ -14,7 +14,7 @@ use super::host::Object;
 use super::state::State;
 
 /// Nesting of expressions, at top level and in functions. A script of this depth fits the stated stack.
-const EXPRESSION_DEPTH_MAX: usize = 64;
+const EXPRESSION_DEPTH_MAX: usize = 128;
 
 /// Variables in view of one function.
 const VARIABLES_MAX: usize = 64;

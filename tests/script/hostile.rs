@@ -27,6 +27,9 @@ const FAULTS: &[(&str, &str)] = &[
     ("f(1)", "call_depth_max"),
     ("[1].map(|x| f(x))", "call_depth_max"),
     ("g([1])", "call_depth_max"),
+    ("nested(1)", "call_depth_max"),
+    ("blocks(1)", "call_depth_max"),
+    ("closures([1])", "call_depth_max"),
     ("let s = \"x\"; loop { s += s; }", "string_bytes_max"),
     ("let s = \"x\"; loop { s = s + s + s; }", "string_bytes_max"),
     ("let a = [1]; loop { a += a; }", "array_elements_max"),
@@ -115,11 +118,17 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 fn script(code: &str) -> String {
+    let (open, close) = ("[".repeat(29), "]".repeat(29));
+    let (ifs, ends) = ("if true { ".repeat(18), " }".repeat(18));
+    let (maps, parens) = ("[1].map(|x| ".repeat(6), ")".repeat(6));
     let many: String = (0..80).map(|i| format!("let v{i} = {i};")).collect();
     format!(
         "source(\"O\");
         fn f(x) {{ f(x) }}
         fn g(a) {{ a.map(|x| g([x])) }}
+        fn nested(x) {{ {open}nested(x){close} }}
+        fn blocks(x) {{ {ifs}blocks(x){ends} }}
+        fn closures(a) {{ {maps}closures([x]){parens} }}
         fn big() {{ let s = \"x\"; for i in 0..15 {{ s += s; }} s }}
         fn many() {{ {many} 1 }}
         fn map(doc) {{ if id(doc) == \"good\" {{ emit(1, 1) }} else {{ {code} }} }}"
@@ -297,4 +306,80 @@ fn the_stop_flag_and_the_clock_end_a_call_for_now() {
     });
     assert!(faults.iter().all(|fault| fault.transient), "{faults:?}");
     assert!(faults[0].message.contains("wall_max") && faults[1].message.contains("stopped"), "{faults:?}");
+}
+
+#[test]
+fn extreme_arguments_never_break_the_engine() {
+    let numbers =
+        ["0", "-1", "9223372036854775807", "-9223372036854775807 - 1", "9223372036854775808", "0.5", "1e300", "()"];
+    let mut calls = Vec::new();
+    for n in numbers {
+        for function in ["remove", "truncate", "chop", "extract", "get", "drain", "retain", "split", "pop", "index_of"]
+        {
+            calls.push(format!("let a = [1, 2, 3]; emit(1, a.{function}({n}));"));
+            calls.push(format!("emit(1, doc.l.{function}({n}));"));
+            for m in numbers {
+                calls.push(format!("let a = [1, 2, 3]; emit(1, a.{function}({n}, {m}));"));
+                calls.push(format!("let s = \"añ😀\"; emit(1, s.{function}({n}, {m}));"));
+            }
+        }
+        for m in numbers {
+            for operator in ["+", "-", "*", "/", "%", "**", "<", "==", "&", "|", "^", "<<", ">>", "..", "..="] {
+                calls.push(format!("emit(1, [({n}) {operator} ({m})]);"));
+            }
+            for function in ["div", "round", "min", "max"] {
+                calls.push(format!("emit(1, {function}({n}, {m}));"));
+            }
+            calls.push(format!("let s = \"añ😀\"; emit(1, s.sub_string({n}, {m}));"));
+            calls.push(format!("let a = [1, 2]; a.splice({n}, {m}, [7]); emit(1, a);"));
+            calls.push(format!("let a = [1, 2]; a.insert({n}, {m}); emit(1, a);"));
+            calls.push(format!("let a = [1, 2]; emit(1, a.extract(({n})..({m})));"));
+            calls.push(format!("let s = \"añ😀\"; emit(1, s[({n})..({m})]);"));
+            calls.push(format!("let x = 5; emit(1, x[({n})..({m})]);"));
+            calls.push(format!("switch ({n}) {{ 0..5 => emit(1, {m}), _ => () }}"));
+        }
+        for function in ["abs", "sign", "floor", "ceiling", "round", "is_number", "to_string", "type_of"] {
+            calls.push(format!("emit(1, {function}({n}));"));
+        }
+        calls.push(format!("let s = \"añ😀\"; s[{n}] = \"x\"; emit(1, s);"));
+        calls.push(format!("let a = [1]; a[{n}] = 2; emit(1, a);"));
+        calls.push(format!("let x = 5; x[{n}] = true; emit(1, x);"));
+        calls.push(format!("let s = \"x\"; emit(1, s.pad_start({n}, \"y\"));"));
+        calls.push(format!("let l = doc.l; l[{n}] = 2; emit(1, l);"));
+        calls.push(format!("emit(1, -({n}));"));
+    }
+    on_script_stack(move || {
+        for code in calls {
+            let Ok(program) = compile(&format!("source(\"O\"); fn map(doc) {{ {code} }}")) else {
+                continue;
+            };
+            let mut runner = Runner::new(Arc::new(program), Arc::new(AtomicBool::new(false))).unwrap();
+            if let Err(fault) = runner.map(0, &input("{\"l\":[1,2,3]}")) {
+                assert!(!fault.message.contains("internal") && !fault.transient, "{code}\n{fault}");
+            }
+        }
+    });
+}
+
+#[test]
+fn calls_leave_nothing_behind() {
+    let text = "source(\"O\"); const C = [1, #{ a: 2 }];
+        fn map(doc) {
+            let n = 3; let d = doc; d.x = [C, C]; let other = doc.l;
+            let kept = doc.l.map(|x| other.filter(|y| y > n - x).map(|z| z * n + C.len()));
+            emit(kept, doc.l.reduce(|a, x| a + x + n, 0));
+            try { throw kept } catch (e) { emit(e, d) }
+        }";
+    on_script_stack(move || {
+        let mut runner = Runner::new(Arc::new(compile(text).unwrap()), Arc::new(AtomicBool::new(false))).unwrap();
+        let mut run = |times: usize| {
+            for _ in 0..times {
+                assert_eq!(runner.map(0, &input("{\"l\":[1,2,3]}")).unwrap().len(), 2);
+            }
+            ALLOCATOR.current_usage()
+        };
+        let before = run(20);
+        let after = run(500);
+        assert!(after < before + 64 * 1024, "{before} bytes became {after}");
+    });
 }
