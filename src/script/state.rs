@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// Charges work that a native function does in one step. One charge costs at least nothing, at most what it says.
+    /// Charges work that a native function does in one step.
     pub(super) fn charge(&self, operations: usize) -> Result<(), Failure> {
         if operations == 0 {
             return Ok(());

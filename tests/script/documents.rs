@@ -276,3 +276,63 @@ fn keys_of_equal_value_are_equal_bytes() {
         assert_eq!(value_of("doc.k", &format!("{{\"k\":{k}}}")).unwrap(), k);
     }
 }
+
+#[test]
+fn long_keys_are_kept_apart_to_their_limit() {
+    let key = |length: usize, last: &str| format!("{{\"k\":\"{}{last}\"}}", "x".repeat(length));
+    let [a, b] = ["a", "b"].map(|last| map("emit(doc.k, 1)", &key(100_000, last)).unwrap());
+    assert!(a != b && a[0].0.len() == 100_003);
+    let fault = map("emit(doc.k, 1)", &key(131_080, "")).unwrap_err();
+    assert!(fault.message.contains("larger than"), "{fault}");
+    let fault = map("emit([doc.k, doc.k], 1)", &key(70_000, "")).unwrap_err();
+    assert!(fault.message.contains("all texts in one array"), "{fault}");
+}
+
+#[test]
+fn a_field_of_the_key_and_one_of_the_value_may_not_clash() {
+    on_script_stack(|| {
+        let text = "source(\"O\"); fn map(d) { emit(#{ A: 1 }, 1) } fn reduce(key, values) { values.first() }";
+        let mut runner = runner(text);
+        let key = encode("{\"A\":1}");
+        let fault = runner.finish(&key, &encode("{\"A\":2}")).unwrap_err();
+        assert!(fault.message.contains("field A"), "{fault}");
+        assert!(runner.finish(&key, &encode("{\"@metadata\":{}}")).unwrap_err().message.contains("@metadata"));
+        assert_eq!(runner.finish(&key, &encode("[1]")).unwrap().unwrap(), r#"{"A":1,"Value":[1]}"#);
+        assert_eq!(
+            runner.finish(&encode("null"), &encode("{\"b\":1,\"a\":null}")).unwrap().unwrap(),
+            r#"{"Key":null,"a":null,"b":1}"#
+        );
+        assert_eq!(runner.finish(&key, &encode("null")).unwrap(), None);
+    });
+}
+
+#[test]
+fn a_bad_document_fails_alone() {
+    on_script_stack(|| {
+        let mut runner = runner("source(\"O\"); fn map(doc) { emit(doc.k, doc.a.b + 1); emit(doc.k, 2) }");
+        assert_eq!(map_with(&mut runner, "{\"k\":1,\"a\":{\"b\":1}}").unwrap().len(), 2);
+        for bad in [
+            "{\"k\":1,\"a\":null}",
+            "{\"k\":1,\"a\":{\"b\":\"x\"}}",
+            "[]",
+            "",
+            "{\"a\":",
+            "{\"k\":1e999,\"a\":{\"b\":1}}",
+        ] {
+            let fault = map_with(&mut runner, bad);
+            assert!(bad.ends_with("\"x\"}}") || fault.is_err(), "{bad}");
+        }
+        assert_eq!(map_with(&mut runner, "{\"k\":2,\"a\":{\"b\":2}}").unwrap()[0], ("2".into(), "3".into()));
+    });
+}
+
+#[test]
+fn empty_values_are_groups_of_their_own() {
+    let mut keys: Vec<_> = ["null", "false", "0", "\"\"", "[]", "{}"]
+        .map(|k| map("emit(doc.k, 1)", &format!("{{\"k\":{k}}}")).unwrap().remove(0).0)
+        .to_vec();
+    assert_eq!(map("emit(doc.k, 1)", "{}").unwrap()[0].0, keys[0], "missing is null");
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 6);
+}

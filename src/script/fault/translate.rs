@@ -164,7 +164,7 @@ fn by_error(error: EvalAltResult) -> Finding {
         }
         EvalAltResult::ErrorDataTooLarge(what, _) => {
             let (what, name) = match what.as_str() {
-                "Length of string" => ("a text", "string_bytes_max"),
+                "Length of string" => ("a text, or all texts in one array or map,", "string_bytes_max, key_bytes_max"),
                 "Size of object map" => ("a map", "map_properties_max"),
                 _ => ("an array", "array_elements_max"),
             };

@@ -102,7 +102,7 @@ pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>) {
     engine.register_global_module(packages.into());
     register_redirected(engine);
     register_questions(engine, state);
-    // Their package versions compare element by element, or write floats of their own.
+    // The package's would write numbers in a form of its own.
     let s = Rc::clone(state);
     engine.register_fn("to_json", move |value: rhai::Map| {
         let mut text = String::new();

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use rhai::{AST, ASTNode, Dynamic, Expr, Position, Stmt};
+use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
 use super::super::fault::Finding;
 use super::rewrite::ROLES;
@@ -60,7 +60,7 @@ fn node(path: &[ASTNode], own: &BTreeSet<(String, usize)>) -> Option<Finding> {
             known(&call.name, call.args.len(), *position, own)
         }
         ASTNode::Expr(Expr::MethodCall(call, position)) => known(&call.name, call.args.len(), *position, own),
-        ASTNode::Expr(Expr::DynamicConstant(value, position)) if value.is_fnptr() => misplaced(path, value, *position),
+        ASTNode::Expr(Expr::DynamicConstant(value, position)) if value.is_fnptr() => misplaced(path, *position),
         ASTNode::Expr(Expr::Variable(variable, _, position)) => {
             let name = variable.1.as_str();
             (variable.0.is_none() && own.iter().any(|(function, _)| function == name)).then(|| {
@@ -116,7 +116,7 @@ fn known(name: &str, arguments: usize, position: Position, own: &BTreeSet<(Strin
 }
 
 /// A closure that is not the first argument of a function of lists.
-fn misplaced(path: &[ASTNode], _closure: &Dynamic, position: Position) -> Option<Finding> {
+fn misplaced(path: &[ASTNode], position: Position) -> Option<Finding> {
     let mut parents = path.iter().rev();
     let mut child = parents.next()?;
     for parent in parents {
