@@ -121,7 +121,7 @@ fn script(code: &str) -> String {
     let (open, close) = ("[".repeat(29), "]".repeat(29));
     let (ifs, ends) = ("if true { ".repeat(18), " }".repeat(18));
     let (maps, parens) = ("[1].map(|x| ".repeat(6), ")".repeat(6));
-    let many: String = (0..80).map(|i| format!("let v{i} = {i};")).collect();
+    let many: String = (0..80).fold(String::new(), |code, i| code + format!("let v{i} = {i};").as_str());
     format!(
         "source(\"O\");
         fn f(x) {{ f(x) }}
@@ -273,7 +273,10 @@ fn hostile_texts_are_refused() {
         format!("source(\"O\"); fn map(d) {{ \"{}\" }}", "x".repeat(200_000)),
         format!("source(\"O\"); fn map(d) {{ {} }}", "9".repeat(100_000)),
         format!("source(\"O\"); fn map(d) {{ [{}] }}", "1,".repeat(100_000)),
-        format!("source(\"O\"); {}", (0..10_000).map(|i| format!("fn f{i}() {{ }} ")).collect::<String>()),
+        format!(
+            "source(\"O\"); {}",
+            (0..10_000).fold(String::new(), |code, i| code + format!("fn f{i}() {{ }} ").as_str())
+        ),
         "x".repeat(10 * 1024 * 1024),
         "/*".repeat(300_000),
         "\u{0}".to_owned(),
