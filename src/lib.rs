@@ -1,4 +1,35 @@
-//! Treepie: a document database whose map-reduce indexes write their results back as documents.
+//! Treepie is a document database whose map-reduce indexes write their results back as documents.
+//!
+//! Documents are JSON, stored in RocksDB. Every write is a change event. Index scripts, written in Rhai, map each changed
+//! document and reduce what was mapped; each result becomes an *artificial document* `OutputCollection/<reduce-key-hash>`,
+//! which can be read, listed, indexed again and watched like any other.
+//!
+//! # A tour of the crate
+//!
+//! A document walks through the rooms in this order, and this is also a good order to read them in:
+//!
+//! 1. [`server`] takes an HTTP request apart; [`database`] does the same for a program that embeds Treepie.
+//! 2. [`id`] turns what the caller wrote into the document's name: given, GUID, server-side or identity.
+//! 3. [`store::commit`] puts the write through the one pipeline of its database: checked, given an etag, written with
+//!    everything else that is waiting, synced once.
+//! 4. [`store::changes`] is the feed this leaves behind: every live document and tombstone once, in etag order.
+//! 5. [`index`] has a thread for each index that reads the feed, and runs the map functions of its
+//! 6. [`script`] on each changed document, in a sandbox with exact numbers.
+//! 7. The index compares the emitted entries with those of the document's former version, takes the differences into the reduce
+//!    tree of each group, and makes each changed group's artificial document.
+//! 8. Those go through [`store::commit`] again, together with the index's own rows and its watermark, in one commit.
+//! 9. [`store::changes`] shows them to whoever watches, and to indexes over the output collection.
+//!
+//! Arrows between rooms run one way: `server` → `database` → `index` → `script` and `store` → `id`. The store
+//! knows nothing of indexes, indexes nothing of HTTP, and only `store` knows about RocksDB and bytes.
+//!
+//! # Invariants worth knowing
+//!
+//! - Etag order is commit order; a reader of the feed never misses an etag that appears later.
+//! - A batch, and a run of an index, is all there or not at all, also after a crash.
+//! - An index's rows and artificial documents follow from the documents and the definition alone, byte for byte, whatever
+//!   the history. `index::tree` says how.
+//! - A document contributes all of its entries or none. A group that fails has no document.
 
 pub mod database;
 pub mod id;
@@ -6,3 +37,5 @@ pub mod index;
 pub mod script;
 pub mod server;
 pub mod store;
+
+pub use database::{Database, DatabaseError, DatabaseSettings};

@@ -1,4 +1,31 @@
-//! Map-reduce indexes.
+//! Map-reduce indexes: changes in, artificial documents out.
+//!
+//! `registry` holds the definitions; each index has a `worker` thread, which first makes a `build` and then one `run` after the
+//! other: `map` a changed document, compare its `entry`s with what it emitted before, take the differences into the reduce
+//! `tree` of each `group`, and `publish` index rows, artificial documents and watermark in one commit. `retire` cleans up.
+//!
+//! Next on the walk: `registry`.
 
+mod build;
+mod context;
+mod counters;
 pub mod definition;
+mod entry;
+mod faults;
+mod graph;
+mod group;
+mod live;
+mod map;
+mod publish;
+mod records;
+pub(crate) mod registry;
+mod retire;
+mod rows;
+mod run;
 pub mod status;
+mod tree;
+pub(crate) mod wait;
+mod worker;
+
+pub use counters::IndexCounters;
+pub use registry::INDEXES_MAX;

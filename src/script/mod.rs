@@ -149,3 +149,8 @@ impl Runner {
         todo!()
     }
 }
+impl Default for Limits {
+    fn default() -> Self {
+        todo!()
+    }
+}

@@ -1,4 +1,12 @@
 //! The change feed: documents and tombstones in etag order, newest version of each only.
+//!
+//! Next on the walk: the rooms that follow it, `index::worker` and `subscription`.
+
+use super::StoreError;
+use super::codec::{self, ChangeRecord, CollectionChangeRecord};
+use super::keyspace::{self, CollectionNumber, Family};
+use super::scan::Scan;
+use super::snapshot::NamesRef;
 
 /// One row of the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,4 +37,60 @@ pub enum Feed {
     All,
     /// One collection, by name, without regard to case.
     Collection(String),
+}
+
+/// Rows of a feed, read as they are asked for.
+pub(super) struct Changes<'a> {
+    /// `None`: the collection was never used.
+    pub(super) scan: Option<Scan<'a>>,
+    /// The one collection of the feed.
+    pub(super) collection: Option<String>,
+    pub(super) names: NamesRef<'a>,
+}
+
+impl Changes<'_> {
+    fn next_change(&mut self) -> Result<Option<Change>, StoreError> {
+        let Some((key, value)) = self.scan.as_mut().map(Scan::next_row).transpose()?.flatten() else {
+            return Ok(None);
+        };
+        match &self.collection {
+            Some(collection) => decode_collection_row(key, value, collection).map(Some),
+            None => decode_row(key, value, self.names).map(Some),
+        }
+    }
+}
+
+impl Iterator for Changes<'_> {
+    type Item = Result<Change, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_change().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.scan = None;
+        }
+        next
+    }
+}
+
+fn decode_collection_row(key: &[u8], value: &[u8], collection: &str) -> Result<Change, StoreError> {
+    let corrupt = |detail: &dyn std::fmt::Display| StoreError::corrupt(Family::Collections, key, detail);
+    let (_, etag) = keyspace::decode_collection_change(key).ok_or_else(|| corrupt(&"the key has no etag"))?;
+    let record = codec::decode_borrowed::<CollectionChangeRecord<'_>>(value).map_err(|error| corrupt(&error))?;
+    Ok(change(etag, &record, collection))
+}
+
+fn decode_row(key: &[u8], value: &[u8], names: NamesRef<'_>) -> Result<Change, StoreError> {
+    let corrupt = |detail: &dyn std::fmt::Display| StoreError::corrupt(Family::Changes, key, detail);
+    let etag = keyspace::decode_change(key).ok_or_else(|| corrupt(&"the key is no etag"))?;
+    let record = codec::decode_borrowed::<ChangeRecord<'_>>(value).map_err(|error| corrupt(&error))?;
+    let names = names.read();
+    let collection = names
+        .name(CollectionNumber(record.collection))
+        .ok_or_else(|| corrupt(&format!("there is no collection {}", record.collection)))?;
+    Ok(change(etag, &record.change, collection))
+}
+
+fn change(etag: u64, record: &CollectionChangeRecord<'_>, collection: &str) -> Change {
+    let kind = if record.deleted { ChangeKind::Delete } else { ChangeKind::Put };
+    Change { etag, kind, id: record.id.to_owned(), collection: collection.to_owned() }
 }

@@ -131,6 +131,12 @@ impl KeyRange {
     pub fn prefix(prefix: &[u8]) -> Self {
         Self { from: prefix.to_vec(), before: after_prefix(prefix) }
     }
+
+    /// Tells whether `key` is in the range.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.from.as_slice() <= key && self.before.as_ref().is_none_or(|before| key < before.as_slice())
+    }
 }
 
 /// Returns the first key that is greater than every key beginning with `prefix`; `None` where there is none.
@@ -181,6 +187,15 @@ pub fn decode_collection_change(key: &[u8]) -> Option<(CollectionNumber, u64)> {
 #[must_use]
 pub fn tombstone(collection: CollectionNumber, lower_id: &str) -> Vec<u8> {
     numbered(collection.0, &[], lower_id, None)
+}
+
+/// Reads collection and lower-cased id out of a `tombstones` key.
+#[must_use]
+pub fn decode_tombstone(key: &[u8]) -> Option<(CollectionNumber, &str)> {
+    let (collection, id) = key.split_at_checked(4)?;
+    let (&end, id) = id.split_last()?;
+    let collection = CollectionNumber(u32::from_be_bytes(collection.try_into().ok()?));
+    (end == 0).then(|| std::str::from_utf8(id).ok().map(|id| (collection, id))).flatten()
 }
 
 /// `map_documents`: generation ‖ lower-cased source id ‖ 00.
@@ -286,5 +301,108 @@ fn push_entry(key: &mut Vec<u8>, lower_id: &str, ordinal: Option<u32>) {
     key.push(0);
     if let Some(ordinal) = ordinal {
         key.extend_from_slice(&ordinal.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GENERATION: Generation = Generation(0x0102_0304);
+    const GROUP: GroupHash = GroupHash(*b"0123456789abcdef");
+
+    fn hex(bytes: &[u8]) -> String {
+        use std::fmt::Write as _;
+
+        bytes.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+
+    #[test]
+    fn families_keep_their_numbers_and_names() {
+        let names = Family::ALL.map(Family::name);
+        let golden = [
+            "documents",
+            "changes",
+            "collections",
+            "tombstones",
+            "map_documents",
+            "map_entries",
+            "map_keys",
+            "reduce_nodes",
+            "reduce_groups",
+            "reduce_keys",
+            "loads",
+            "references",
+            "meta",
+        ];
+        assert_eq!(names, golden);
+        for (number, family) in Family::ALL.into_iter().enumerate() {
+            assert_eq!(family as usize, number);
+        }
+        assert_eq!(FORMAT_VERSION, 1);
+    }
+
+    #[test]
+    fn keys_are_these_bytes() {
+        let group = "30313233343536373839616263646566";
+        for (key, golden) in [
+            (change(0x0A0B).to_vec(), "0000000000000a0b".to_owned()),
+            (collection_change(CollectionNumber(7), 0x0A0B).to_vec(), "000000070000000000000a0b".to_owned()),
+            (tombstone(CollectionNumber(7), "a/b"), "00000007612f6200".to_owned()),
+            (map_document(GENERATION, "ü"), "01020304c3bc00".to_owned()),
+            (map_entry(GENERATION, &GROUP, "a", 5), format!("01020304{group}610000000005")),
+            (reduce_node(GENERATION, &GROUP, 2, "a", 5), format!("01020304{group}02610000000005")),
+            (reduce_group(GENERATION, &GROUP), format!("01020304{group}")),
+            (group_prefix(GENERATION, &GROUP), format!("01020304{group}")),
+            (level_prefix(GENERATION, &GROUP, 2), format!("01020304{group}02")),
+            (entry("a", 5), "610000000005".to_owned()),
+        ] {
+            assert_eq!(hex(&key), golden);
+        }
+    }
+
+    #[test]
+    fn what_was_put_into_a_key_is_read_out_again() {
+        assert_eq!(decode_change(&change(9)), Some(9));
+        let collection = CollectionNumber(7);
+        assert_eq!(decode_collection_change(&collection_change(collection, 9)), Some((collection, 9)));
+        assert_eq!(decode_tombstone(&tombstone(collection, "ü/1")), Some((collection, "ü/1")));
+        assert_eq!(decode_map_document(&map_document(GENERATION, "ü/1")), Some("ü/1"));
+        let entry_key = map_entry(GENERATION, &GROUP, "ü/1", 300);
+        assert_eq!((decode_group(&entry_key), decode_map_entry(&entry_key)), (Some(GROUP), Some(("ü/1", 300))));
+        let node = reduce_node(GENERATION, &GROUP, 1, "ü/1", 300);
+        assert_eq!((decode_group(&node), decode_reduce_node(&node)), (Some(GROUP), Some(("ü/1", 300))));
+        for cut in 0..5 {
+            assert_eq!(decode_map_entry(&entry_key[..20 + cut]), None);
+            assert_eq!(decode_tombstone(&entry_key[..cut]), None);
+        }
+    }
+
+    #[test]
+    fn an_id_sorts_before_the_ids_that_it_begins() {
+        assert!(tombstone(CollectionNumber(1), "a") < tombstone(CollectionNumber(1), "a/b"));
+        assert!(map_entry(GENERATION, &GROUP, "a", u32::MAX) < map_entry(GENERATION, &GROUP, "a ", 0));
+    }
+
+    #[test]
+    fn a_prefix_ends_before_the_next_greater_key() {
+        for (prefix, end) in [
+            (&b"a"[..], Some(&b"b"[..])),
+            (b"a\xff", Some(b"b")),
+            (b"\xff\xff", None),
+            (b"", None),
+            ("\u{7f}".as_bytes(), Some(b"\x80")),
+            ("\u{10ffff}".as_bytes(), Some(b"\xf4\x8f\xbf\xc0")),
+        ] {
+            assert_eq!(after_prefix(prefix).as_deref(), end);
+            let range = KeyRange::prefix(prefix);
+            assert!(range.contains(prefix) && range.contains(&[prefix, &[0xFF; 3]].concat()));
+            assert!(end.is_none_or(|end| !range.contains(end)));
+        }
+        let generation = generation_range(Generation(u32::MAX - 1));
+        assert_eq!(generation.before, Some(u32::MAX.to_be_bytes().to_vec()));
     }
 }

@@ -7,24 +7,38 @@
 //! Next on the walk: `keyspace`.
 
 pub mod changes;
+mod claims;
 pub mod codec;
+pub mod collections;
 pub mod commit;
+pub mod coordinator;
 pub mod document;
+mod engine;
 mod error;
+mod format;
 pub mod keyspace;
+mod meta;
+pub mod probe;
 pub mod scan;
 mod settings;
 pub mod snapshot;
+mod verify;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
+pub use engine::Memory;
 pub use error::{ErrorKind, StoreError};
 pub use settings::{Durability, StoreSettings};
 
-use crate::id::{IdRequest, IdRules, IdentityName};
-use commit::{Commit, Committed};
+use crate::id::{IdRules, IdentityName};
+use commit::{Commit, Committed, Committer, Progression, Queue, Request, Shared};
+use coordinator::{Coordinator, Embedded};
+use probe::Counters;
 use snapshot::Snapshot;
 
 /// How far the database's writes have come.
@@ -37,79 +51,257 @@ pub struct Progress {
 }
 
 /// One database: documents, feed, index rows. Cheap to clone; the last clone to drop closes it cleanly.
+///
+/// ```
+/// use treepie::id::{DocumentId, IdRules};
+/// use treepie::store::commit::{Commit, Expected, Operation, PutId};
+/// use treepie::store::document::{Document, DocumentFlags};
+/// use treepie::store::{Store, StoreSettings};
+///
+/// # let directory = tempfile::tempdir()?;
+/// let store = Store::open(directory.path(), &StoreSettings::default())?;
+/// let id = DocumentId::new("users/1", &IdRules::default())?;
+/// let document = Document::parse(br#"{"Name":"Jo"}"#)?.document;
+/// let put = Operation::Put {
+///     id: PutId::Given(id.clone()),
+///     document,
+///     flags: DocumentFlags::default(),
+///     expected: Expected::New,
+/// };
+/// store.commit(Commit { operations: vec![put], ..Commit::default() })?;
+/// assert_eq!(store.snapshot().get(&id)?.map(|document| document.etag), Some(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Store {
-    inner: Arc<()>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    coordinator: Arc<dyn Coordinator>,
+    committer: Mutex<Option<JoinHandle<Result<(), StoreError>>>>,
 }
 
 impl Store {
     /// Opens the database in `path`, creating it where there is none. One process at a time.
+    ///
+    /// # Errors
+    /// It is in use, has a newer format, is damaged, or the disk fails; or a setting is wrong.
     pub fn open(path: &Path, settings: &StoreSettings) -> Result<Self, StoreError> {
-        todo!()
+        Self::open_with(path, settings, None)
     }
 
-    /// Syncs, marks the stop as clean, gives unused identity numbers back and refuses later commits.
+    /// The same with a coordinator that agrees with other nodes; `None` takes the embedded one.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_with(
+        path: &Path,
+        settings: &StoreSettings,
+        coordinator: Option<Arc<dyn Coordinator>>,
+    ) -> Result<Self, StoreError> {
+        settings.id_rules.check()?;
+        let engine = engine::Engine::open(path, settings)?;
+        let identity = format::begin(&engine, path)?;
+        let last = identity.totals.last_etag;
+        let shared = Arc::new(Shared {
+            engine,
+            queue: Queue::default(),
+            progression: Progression::new(Progress { written: last, durable: last }),
+            names: parking_lot::RwLock::default(),
+            tally: probe::Tally::default(),
+            rules: settings.id_rules.clone(),
+            incarnation: identity.incarnation,
+            durability: settings.durability,
+            probe: settings.probe.clone(),
+        });
+        let committer = Committer::new(Arc::clone(&shared), identity.totals)?;
+        let committer = std::thread::Builder::new()
+            .name("treepie-commit".to_owned())
+            .spawn(move || committer.run())
+            .map_err(|source| StoreError::System { action: "starting the committer's thread".to_owned(), source })?;
+        let coordinator = coordinator.unwrap_or_else(|| Arc::new(Embedded::new(Arc::clone(&shared))));
+        Ok(Self { inner: Arc::new(Inner { shared, coordinator, committer: Mutex::new(Some(committer)) }) })
+    }
+
+    /// Syncs, marks the stop as clean, gives unused identity numbers back and refuses later commits. Reads go on. A second
+    /// call does nothing.
+    ///
+    /// # Errors
+    /// What is written could not be synced, or an earlier write had failed.
     pub fn close(&self) -> Result<(), StoreError> {
-        todo!()
+        self.inner.close()
     }
 
-    /// Puts a commit through the pipeline and blocks until it is as durable as it asked to be.
+    /// Puts a commit through the pipeline and blocks until it is as durable as it asked to be. Not for async threads.
+    ///
+    /// # Cost
+    /// Waits for the group in hand, its own group's write and, with [`commit::Wait::Durable`], one sync. Waits for room
+    /// before, where the queue is full.
+    ///
+    /// # Errors
+    /// The commit was refused and left no trace, or the store takes no writes.
     pub fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        todo!()
+        self.inner.shared.commit(commit, false)
     }
 
-    /// The same for async callers. Once this has been called the commit happens even if the future is dropped.
+    /// The same for async callers. Once this has been called the commit happens even if the future is dropped; the future is
+    /// only its answer.
+    ///
+    /// # Errors
+    /// The commit was refused and left no trace, the store takes no writes, or, as [`StoreError::Busy`], too many commits
+    /// wait already.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses the answer, not the commit.
     pub fn submit(&self, commit: Commit) -> impl Future<Output = Result<Committed, StoreError>> + Send + use<> {
-        async { todo!() }
+        let (request, answer) = Request::task(commit);
+        let queued = self.inner.shared.queue.push_now(request);
+        async move {
+            queued?;
+            answer.await.unwrap_or_else(|_| Err(StoreError::Closed("the committer has stopped".to_owned())))
+        }
     }
 
     /// Takes a consistent view of everything written so far.
     pub fn snapshot(&self) -> Snapshot<'_> {
-        todo!()
+        let shared = &self.inner.shared;
+        Snapshot::new(&shared.engine, &shared.names, shared.progression.get())
     }
 
     /// The present progress.
     pub fn progress(&self) -> Progress {
-        todo!()
+        self.inner.shared.progression.get()
     }
 
     /// Follows progress from async code.
     pub fn watch_progress(&self) -> tokio::sync::watch::Receiver<Progress> {
-        todo!()
+        self.inner.shared.progression.watch()
     }
 
     /// Blocks a thread until `written` is above `etag`, the time is over, or [`Store::wake`] is called. Returns the progress.
+    ///
+    /// A wake before the call is not seen; use [`Store::wait_written_or_woken`] where that matters.
     pub fn wait_written_above(&self, etag: u64, timeout: Duration) -> Progress {
-        todo!()
+        self.inner.shared.progression.wait_written_above(etag, None, timeout)
+    }
+
+    /// The same, and returns at once where [`Store::wake`] was called since [`Store::wakes`] gave `wakes`.
+    pub fn wait_written_or_woken(&self, etag: u64, wakes: u64, timeout: Duration) -> Progress {
+        self.inner.shared.progression.wait_written_above(etag, Some(wakes), timeout)
     }
 
     /// Wakes every thread in [`Store::wait_written_above`] (an index was added, stopped or deleted).
     pub fn wake(&self) {
-        todo!()
+        self.inner.shared.progression.wake();
     }
 
-    /// Takes the next `count` numbers of an identity, each above `above`; durable when it returns. Rising, never reused, gaps allowed.
+    /// Tells the probe of the settings, where there is one, that an index has reached a step.
+    pub(crate) fn reached(&self, step: probe::Step) {
+        self.inner.shared.reached(step);
+    }
+
+    /// How often [`Store::wake`] was called.
+    pub fn wakes(&self) -> u64 {
+        self.inner.shared.progression.wakes()
+    }
+
+    /// Takes the next `count` numbers of an identity, each above `above`; durable when it returns. Rising, never reused, gaps
+    /// allowed. Where a finished id is taken, ask again above one less than what [`crate::id::identity::free_number`] finds.
+    ///
+    /// # Cost
+    /// One sync for every 32 numbers.
+    ///
+    /// # Errors
+    /// More than 1,048,576 numbers at once, no numbers left, the disk failed, or the nodes that must agree can't be reached.
     pub fn next_identities(&self, name: &IdentityName, above: u64, count: u64) -> Result<Vec<u64>, StoreError> {
-        todo!()
+        const COUNT_MAX: u64 = 1 << 20;
+        if count > COUNT_MAX {
+            return Err(StoreError::Condition(format!(
+                "{count} numbers of identity '{}' were asked for at once, and {COUNT_MAX} are allowed; ask several times",
+                name.key()
+            )));
+        }
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let first = self.inner.coordinator.next_identities(&name.key(), above, count)?;
+        Ok((first..).take(usize::try_from(count).unwrap_or(0)).collect())
     }
 
     /// Sets an identity's last value; without `force` never downwards. Returns the value it now has.
+    ///
+    /// # Errors
+    /// The disk failed, or the nodes that must agree can't be reached.
     pub fn seed_identity(&self, name: &IdentityName, value: u64, force: bool) -> Result<u64, StoreError> {
-        todo!()
+        self.inner.coordinator.seed_identity(&name.key(), value, force)
+    }
+
+    /// Lists all identities, by key (`users|`), with their last values.
+    ///
+    /// # Errors
+    /// A read failed, or the nodes that must agree can't be reached.
+    pub fn list_identities(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.inner.coordinator.list_identities()
+    }
+
+    /// Who gives out identities and keeps configuration values.
+    pub fn coordinator(&self) -> &dyn Coordinator {
+        self.inner.coordinator.as_ref()
     }
 
     /// The rules by which this database reads ids: separator, node tag, trailing slash, GUID version.
     pub fn id_rules(&self) -> &IdRules {
-        todo!()
+        &self.inner.shared.rules
     }
 
     /// The incarnation of the data directory, 22 characters.
     pub fn incarnation(&self) -> &str {
-        todo!()
+        &self.inner.shared.incarnation
     }
 
     /// Bytes on disk, as RocksDB counts its live files and the WAL.
+    ///
+    /// # Errors
+    /// The files can't be listed.
     pub fn size_on_disk(&self) -> Result<u64, StoreError> {
-        todo!()
+        self.inner.shared.engine.size_on_disk()
+    }
+
+    /// How much was done since the store was opened.
+    pub fn counters(&self) -> Counters {
+        self.inner.shared.tally.read(self.inner.shared.engine.wal_syncs())
+    }
+}
+
+impl Shared {
+    /// Puts a commit through the pipeline; `internal` ones may write the store's own rows, and wait for a sync in any case.
+    fn commit(&self, commit: Commit, internal: bool) -> Result<Committed, StoreError> {
+        let (request, answer) = Request::blocking(commit, internal);
+        self.queue.push_blocking(request)?;
+        answer.recv().unwrap_or_else(|_| Err(StoreError::Closed("the committer has stopped".to_owned())))
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<(), StoreError> {
+        // Held to the end, so that a second caller returns after the stop.
+        let mut committer = self.committer.lock();
+        let Some(thread) = committer.take() else { return Ok(()) };
+        let given_back = self.coordinator.close();
+        self.shared.queue.close("it is closed");
+        let stopped =
+            thread.join().unwrap_or_else(|_| Err(StoreError::Closed("the committer has panicked".to_owned())));
+        stopped.and(given_back)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(name: "store.close", %error, "the database was not closed cleanly");
+        }
     }
 }

@@ -1,5 +1,9 @@
-//! What a store can be told: budgets, durability, ids.
+//! What a store can be told: budgets, durability, ids, a probe for tests.
 
+use std::sync::Arc;
+
+use super::engine::Memory;
+use super::probe::Probe;
 use crate::id::IdRules;
 
 /// When a write is on disk.
@@ -17,10 +21,27 @@ pub enum Durability {
 pub struct StoreSettings {
     /// When a write is on disk.
     pub durability: Durability,
-    /// Bytes of memory for unflushed writes, all families together. Default 64 MiB.
+    /// Bytes of memory for unflushed writes, all families together. Default 64 MiB. Unused where `memory` is given.
     pub write_buffer_bytes: usize,
-    /// Bytes of memory for blocks read from disk, all families together. Default 64 MiB.
+    /// Bytes of memory for blocks read from disk, all families together. Default 64 MiB. Unused where `memory` is given.
     pub block_cache_bytes: usize,
+    /// The budgets that this store shares with other stores; `None` gives it budgets of its own.
+    pub memory: Option<Memory>,
     /// How ids are read.
     pub id_rules: IdRules,
+    /// Told of every step of the committer; for crash tests.
+    pub probe: Option<Arc<dyn Probe>>,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            write_buffer_bytes: 64 << 20,
+            block_cache_bytes: 64 << 20,
+            memory: None,
+            id_rules: IdRules::default(),
+            probe: None,
+        }
+    }
 }

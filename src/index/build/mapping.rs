@@ -1,0 +1,399 @@
+//! The first phase of a build: threads map chunks of the feed and prepare their rows; the index's thread commits them in order.
+//!
+//! A document that was written before the generation began, and not since, is seen once: nothing of it can be there yet, so
+//! nothing is read. Later ones are compared with what the build has committed; a chunk never holds a document of another
+//! chunk that is still on its way.
+//!
+//! Next on the walk: `sweep`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use siphasher::sip::SipHasher13;
+
+use super::super::context::Context;
+use super::super::entry::{Entry, EntryChangeKind, compare};
+use super::super::group::settled;
+use super::super::map::{Mapped, map};
+use super::super::records::{EntryRecord, GroupRecord, GroupResult, MapDocument, decode, encode};
+use super::super::run::{GivenUp, colliding};
+use super::{BuildError, helpers};
+use crate::id::DocumentId;
+use crate::script::{Fault, Runner, STACK_BYTES};
+use crate::store::StoreError;
+use crate::store::changes::Change;
+use crate::store::commit::RowChange;
+use crate::store::document::StoredDocument;
+use crate::store::keyspace::{Family, GroupHash, map_document, map_entry, reduce_group};
+use crate::store::scan::Direction;
+use crate::store::snapshot::Snapshot;
+
+/// Documents of a chunk.
+const CHUNK_DOCUMENTS: usize = 512;
+
+/// Groups that a thread remembers to have written; at 24 bytes each and some.
+const KNOWN_GROUPS_MAX: usize = 500_000;
+
+/// A part of a feed, to be mapped.
+struct Chunk {
+    number: u64,
+    changes: Vec<Change>,
+    feed: usize,
+    through: u64,
+}
+
+/// A mapped part of a feed, to be committed.
+#[derive(Debug, Default)]
+pub(crate) struct MappedChunk {
+    number: u64,
+    /// Which feed, and the etag through which this chunk takes it in.
+    pub feed: usize,
+    pub through: u64,
+    /// Rows to write.
+    pub rows: Vec<RowChange>,
+    /// Documents mapped.
+    pub documents: usize,
+    /// How the number of entries changes.
+    pub entries: i64,
+    /// Calls, and those that failed.
+    pub map_attempts: u64,
+    pub map_faults: u64,
+    /// Faults by document; `None` clears.
+    pub faults: Vec<(String, Option<Fault>)>,
+    ids: Vec<String>,
+}
+
+/// The threads that map, and what is on its way through them.
+pub(crate) struct MapPool {
+    context: Context,
+    chunks: Option<Sender<Chunk>>,
+    mapped: Receiver<Result<MappedChunk, BuildError>>,
+    threads: Vec<JoinHandle<()>>,
+    sent: u64,
+    taken: u64,
+    early: BTreeMap<u64, MappedChunk>,
+    in_flight: HashSet<String>,
+    positions: Vec<u64>,
+}
+
+impl MapPool {
+    /// Starts the threads. `fresh_through`: documents with an etag up to this were never mapped by this generation unless their etag is at
+    /// most their feed's watermark.
+    pub(crate) fn start(
+        context: &Context,
+        watermarks: &[u64],
+        fresh_through: u64,
+        given_up: &GivenUp,
+    ) -> Result<Self, BuildError> {
+        let (chunks, chunk_queue) = bounded::<Chunk>(helpers());
+        let (mapped_queue, mapped) = bounded(helpers() * 2);
+        let given_up = Arc::new(given_up.clone());
+        let mut threads = Vec::new();
+        for n in 0..helpers() {
+            let (context, chunk_queue, mapped_queue) = (context.clone(), chunk_queue.clone(), mapped_queue.clone());
+            let given_up = Arc::clone(&given_up);
+            let thread =
+                std::thread::Builder::new().name(format!("map-{}-{n}", context.number)).stack_size(STACK_BYTES);
+            let run = move || map_chunks(&context, fresh_through, &given_up, &chunk_queue, &mapped_queue);
+            threads.push(thread.spawn(run).map_err(|_| BuildError::Thread)?);
+        }
+        Ok(Self {
+            context: context.clone(),
+            chunks: Some(chunks),
+            mapped,
+            threads,
+            sent: 0,
+            taken: 0,
+            early: BTreeMap::new(),
+            in_flight: HashSet::new(),
+            positions: watermarks.to_vec(),
+        })
+    }
+
+    /// Hands out chunks while there is room, and returns the next mapped chunk in feed order; `None` when all feeds have been read to
+    /// the end and nothing is on its way.
+    pub(crate) fn next_chunk(&mut self) -> Result<Option<MappedChunk>, BuildError> {
+        self.feed()?;
+        if self.sent == self.taken {
+            return Ok(None);
+        }
+        let chunk = loop {
+            if let Some(chunk) = self.early.remove(&self.taken) {
+                break chunk;
+            }
+            let chunk = self.mapped.recv().map_err(|_| BuildError::Thread)??;
+            self.early.insert(chunk.number, chunk);
+        };
+        self.taken += 1;
+        Ok(Some(chunk))
+    }
+
+    /// Forgets the documents of a chunk that was committed.
+    pub(crate) fn committed(&mut self, chunk: &MappedChunk) {
+        for id in &chunk.ids {
+            self.in_flight.remove(id);
+        }
+    }
+
+    /// Reads the feeds and hands out chunks, as many as there are threads and as many again.
+    fn feed(&mut self) -> Result<(), StoreError> {
+        let room = (helpers() as u64 * 2).saturating_sub(self.sent - self.taken);
+        let store = self.context.store.clone();
+        if room == 0 {
+            return Ok(());
+        }
+        let snapshot = store.snapshot();
+        for _ in 0..room {
+            let Some(chunk) = self.read_chunk(&snapshot)? else { break };
+            self.in_flight.extend(chunk.changes.iter().map(|change| crate::id::lower(&change.id)));
+            self.sent += 1;
+            if let Some(chunks) = &self.chunks
+                && chunks.send(chunk).is_err()
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next chunk of the first feed that has one. A document that is on its way already ends the chunk before it.
+    fn read_chunk(&mut self, snapshot: &Snapshot<'_>) -> Result<Option<Chunk>, StoreError> {
+        let written = snapshot.progress().written;
+        for (feed, position) in self.positions.iter_mut().enumerate() {
+            let Some(source) = self.context.feeds.get(feed) else { continue };
+            let mut changes = Vec::new();
+            let mut through = *position;
+            for change in snapshot.changes(source, *position, written, Direction::Forward) {
+                let change = change?;
+                if changes.len() >= CHUNK_DOCUMENTS || self.in_flight.contains(&crate::id::lower(&change.id)) {
+                    break;
+                }
+                through = change.etag;
+                changes.push(change);
+            }
+            if !changes.is_empty() {
+                *position = through;
+                return Ok(Some(Chunk { number: self.sent, changes, feed, through }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for MapPool {
+    fn drop(&mut self) {
+        self.chunks = None;
+        while self.mapped.recv().is_ok() {}
+        for thread in self.threads.drain(..) {
+            drop(thread.join());
+        }
+    }
+}
+
+/// The life of a mapping thread.
+fn map_chunks(
+    context: &Context,
+    fresh_through: u64,
+    given_up: &GivenUp,
+    chunks: &Receiver<Chunk>,
+    mapped: &Sender<Result<MappedChunk, BuildError>>,
+) {
+    let mut runner = match context.runner() {
+        Ok(runner) => runner,
+        Err(fault) => {
+            drop(
+                mapped.send(Err(BuildError::Interrupted { subject: context.name.to_string(), fault: Box::new(fault) })),
+            );
+            return;
+        }
+    };
+    let mut known = KnownGroups::default();
+    while let Ok(chunk) = chunks.recv() {
+        let mut work = ChunkWork {
+            context,
+            given_up,
+            runner: &mut runner,
+            known: &mut known,
+            out: MappedChunk {
+                number: chunk.number,
+                feed: chunk.feed,
+                through: chunk.through,
+                ..MappedChunk::default()
+            },
+        };
+        let result = work.map(&chunk.changes, fresh_through);
+        if mapped.send(result.map(|()| work.out)).is_err() {
+            return;
+        }
+    }
+}
+
+/// One chunk being mapped.
+struct ChunkWork<'a> {
+    context: &'a Context,
+    given_up: &'a GivenUp,
+    runner: &'a mut Runner,
+    known: &'a mut KnownGroups,
+    out: MappedChunk,
+}
+
+impl ChunkWork<'_> {
+    fn map(&mut self, changes: &[Change], fresh_through: u64) -> Result<(), BuildError> {
+        let snapshot = self.context.store.snapshot();
+        let ids: Vec<DocumentId> = changes.iter().map(|change| DocumentId::stored(&change.id)).collect();
+        let documents = snapshot.get_many(&ids)?;
+        for ((id, change), document) in ids.iter().zip(changes).zip(documents) {
+            let is_fresh = change.etag <= fresh_through;
+            self.map_document(&snapshot, id, document.as_ref(), is_fresh)?;
+        }
+        self.out.documents = changes.len();
+        self.out.ids = ids.into_iter().map(|id| id.lower().to_owned()).collect();
+        Ok(())
+    }
+
+    fn map_document(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        id: &DocumentId,
+        document: Option<&StoredDocument>,
+        is_fresh: bool,
+    ) -> Result<(), BuildError> {
+        let row = map_document(self.context.generation, id.lower());
+        let stored = if is_fresh { None } else { snapshot.row(Family::MapDocuments, &row)? };
+        let before: Option<MapDocument> = stored.map(|bytes| decode("map_documents", &bytes)).transpose()?;
+        let mapped = match document {
+            Some(document) => self.run_map(snapshot, document)?,
+            None => Mapped::Entries(Vec::new()),
+        };
+        let record = mapped.record();
+        if record != before {
+            self.out.rows.push(match &record {
+                Some(record) => RowChange::Put { family: Family::MapDocuments, key: row, value: encode(record) },
+                None => RowChange::Delete { family: Family::MapDocuments, key: row },
+            });
+        }
+        match (&before, &mapped) {
+            (_, Mapped::Fault(fault)) => {
+                self.out.map_faults += 1;
+                self.out.faults.push((id.as_str().to_owned(), Some(fault.clone())));
+            }
+            (Some(MapDocument::Fault(_)), _) => self.out.faults.push((id.as_str().to_owned(), None)),
+            _ => {}
+        }
+        let before = match before {
+            Some(MapDocument::Entries(entries)) => entries,
+            _ => Vec::new(),
+        };
+        let now = match mapped {
+            Mapped::Entries(entries) => entries,
+            Mapped::Fault(_) => Vec::new(),
+        };
+        self.write_entries(id.lower(), &before, now);
+        Ok(())
+    }
+
+    fn run_map(&mut self, snapshot: &Snapshot<'_>, document: &StoredDocument) -> Result<Mapped, BuildError> {
+        match map(self.context, self.runner, document, &mut self.out.map_attempts) {
+            Mapped::Fault(fault) if fault.transient && !self.given_up.contains(&document.id) => {
+                Err(BuildError::Interrupted { subject: document.id.clone(), fault: Box::new(fault) })
+            }
+            Mapped::Fault(fault) => Ok(Mapped::Fault(settled(fault))),
+            Mapped::Entries(entries) => {
+                for entry in &entries {
+                    if let Some(fault) = self.announce_group(snapshot, entry)? {
+                        return Ok(Mapped::Fault(fault));
+                    }
+                }
+                Ok(Mapped::Entries(entries))
+            }
+        }
+    }
+
+    /// Writes the row of a group that this thread has not met yet. A fault where its hash belongs to another key.
+    fn announce_group(&mut self, snapshot: &Snapshot<'_>, entry: &Entry) -> Result<Option<Fault>, StoreError> {
+        match self.known.check(entry) {
+            Known::Same => return Ok(None),
+            Known::Other => return Ok(Some(colliding(entry.group))),
+            Known::New => {}
+        }
+        let row = reduce_group(self.context.generation, &entry.group);
+        if let Some(stored) = snapshot.row(Family::ReduceGroups, &row)? {
+            let record: GroupRecord = decode("reduce_groups", &stored)?;
+            if record.key != entry.key {
+                return Ok(Some(colliding(entry.group)));
+            }
+        } else {
+            let record = GroupRecord { key: entry.key.clone(), count: 0, height: 0, result: GroupResult::Pending };
+            self.out.rows.push(RowChange::Put { family: Family::ReduceGroups, key: row, value: encode(&record) });
+        }
+        self.known.insert(entry);
+        Ok(None)
+    }
+
+    fn write_entries(&mut self, lower_id: &str, before: &[EntryRecord], now: Vec<Entry>) {
+        let generation = self.context.generation;
+        if before.is_empty() {
+            self.out.entries += i64::try_from(now.len()).unwrap_or(i64::MAX);
+            self.out.rows.extend(now.into_iter().map(|entry| RowChange::Put {
+                family: Family::MapEntries,
+                key: map_entry(generation, &entry.group, lower_id, entry.ordinal),
+                value: entry.value,
+            }));
+            return;
+        }
+        for change in compare(before, now) {
+            let key = map_entry(generation, &change.group, lower_id, change.ordinal);
+            let family = Family::MapEntries;
+            self.out.rows.push(match change.kind {
+                EntryChangeKind::Added { value, .. } => {
+                    self.out.entries += 1;
+                    RowChange::Put { family, key, value }
+                }
+                EntryChangeKind::Replaced { value } => RowChange::Put { family, key, value },
+                EntryChangeKind::Removed => {
+                    self.out.entries -= 1;
+                    RowChange::Delete { family, key }
+                }
+            });
+        }
+    }
+}
+
+/// Groups whose rows a thread has written, with a second hash of their keys.
+#[derive(Default)]
+struct KnownGroups {
+    checks: HashMap<GroupHash, u64>,
+}
+
+enum Known {
+    New,
+    Same,
+    Other,
+}
+
+impl KnownGroups {
+    fn check(&self, entry: &Entry) -> Known {
+        match self.checks.get(&entry.group) {
+            None => Known::New,
+            Some(check) if *check == second_hash(&entry.key) => Known::Same,
+            Some(_) => Known::Other,
+        }
+    }
+
+    fn insert(&mut self, entry: &Entry) {
+        if self.checks.len() >= KNOWN_GROUPS_MAX {
+            self.checks.clear();
+        }
+        self.checks.insert(entry.group, second_hash(&entry.key));
+    }
+}
+
+/// A hash of a key that shares nothing with the group hash; lives in memory only.
+fn second_hash(key: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(key);
+    hasher.finish()
+}

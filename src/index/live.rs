@@ -1,0 +1,214 @@
+//! One running index: what its thread and those who ask about it share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::context::Context;
+use super::definition::Checked;
+use super::faults::FaultLog;
+use super::records::{DefinitionRecord, FaultRow, PhaseRecord, ProgressRecord};
+use super::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
+use crate::store::StoreError;
+use crate::store::changes::Feed;
+use crate::store::scan::Direction;
+use crate::store::snapshot::Snapshot;
+
+/// How far an index has come, for those who wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    /// Everything through this etag is taken in.
+    pub through: u64,
+    /// Whether the index goes on; nobody waits for one that does not.
+    pub is_running: bool,
+}
+
+/// One index and its thread.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub checked: Checked,
+    pub context: Context,
+    pub record: Mutex<DefinitionRecord>,
+    pub progress: Mutex<ProgressRecord>,
+    pub faults: Mutex<FaultLog>,
+    pub is_paused: AtomicBool,
+    pub reached: watch::Sender<Reached>,
+    pub rate: Mutex<Rate>,
+    pub last_run_micros: AtomicI64,
+    pub thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Feed rows that are counted exactly when somebody asks how far an index lags.
+const LAG_COUNTED_MAX: u64 = 10_000;
+
+impl Index {
+    /// Puts together an index that has not started.
+    pub(crate) fn new(
+        checked: Checked,
+        context: Context,
+        record: DefinitionRecord,
+        progress: ProgressRecord,
+        faults: FaultLog,
+    ) -> Arc<Self> {
+        let reached = Reached { through: 0, is_running: !record.errored };
+        Arc::new(Self {
+            checked,
+            context,
+            record: Mutex::new(record),
+            progress: Mutex::new(progress),
+            faults: Mutex::new(faults),
+            is_paused: AtomicBool::new(false),
+            reached: watch::channel(reached).0,
+            rate: Mutex::new(Rate::default()),
+            last_run_micros: AtomicI64::new(0),
+            thread: Mutex::new(None),
+        })
+    }
+
+    /// Whether it runs.
+    pub(crate) fn state(&self) -> IndexState {
+        if self.record.lock().errored {
+            IndexState::Error
+        } else if self.is_paused.load(Ordering::Relaxed) {
+            IndexState::Paused
+        } else {
+            IndexState::Normal
+        }
+    }
+
+    /// Tells those who wait.
+    pub(crate) fn reach(&self, through: Option<u64>) {
+        let is_running = self.state() == IndexState::Normal;
+        self.reached.send_if_modified(|reached| {
+            let now =
+                Reached { through: through.map_or(reached.through, |etag| etag.max(reached.through)), is_running };
+            std::mem::replace(reached, now) != now
+        });
+    }
+
+    /// Stops its thread after the run in hand and waits for it.
+    pub(crate) fn stop(&self) {
+        self.context.stop.store(true, Ordering::Relaxed);
+        self.context.store.wake();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!(index = %self.context.name, "index.thread_failed");
+        }
+    }
+
+    /// How it is doing.
+    pub(crate) fn status(&self, snapshot: &Snapshot<'_>) -> Result<IndexStatus, StoreError> {
+        let progress = self.progress.lock().clone();
+        let mut sources = Vec::new();
+        for (feed, watermark) in self.context.feeds.iter().zip(progress.watermarks.iter().copied()) {
+            sources.push(source_status(snapshot, feed, watermark, progress.map_attempts)?);
+        }
+        let rate = self.rate.lock().per_second();
+        let building = progress.phase != PhaseRecord::Live;
+        let lag: u64 = sources.iter().map(|source| source.lag).sum();
+        #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
+        let seconds_left = (rate > 0.0 && lag > 0).then(|| lag as f64 / rate);
+        let last_run = self.last_run_micros.load(Ordering::Relaxed);
+        Ok(IndexStatus {
+            name: self.context.name.to_string(),
+            number: self.context.number,
+            state: self.state(),
+            building,
+            stale: building || lag > 0,
+            output: self.context.output.clone(),
+            sources,
+            entries: progress.entries,
+            groups: progress.groups,
+            map_attempts: progress.map_attempts,
+            map_faults: progress.map_faults,
+            reduce_attempts: progress.reduce_attempts,
+            reduce_faults: progress.reduce_faults,
+            documents_per_second: rate,
+            seconds_left,
+            last_run_micros: (last_run > 0).then_some(last_run),
+        })
+    }
+
+    /// The kept faults, oldest first.
+    pub(crate) fn fault_records(&self) -> Vec<FaultRecord> {
+        let record = |row: &FaultRow| FaultRecord {
+            at_micros: row.at_micros,
+            subject: row.subject.clone(),
+            fault: row.fault.clone(),
+        };
+        self.faults.lock().rows().map(record).collect()
+    }
+}
+
+/// Counts what is left of a feed: exactly while it is little, else by what was mapped so far.
+fn source_status(
+    snapshot: &Snapshot<'_>,
+    feed: &Feed,
+    watermark: u64,
+    mapped: u64,
+) -> Result<SourceStatus, StoreError> {
+    let written = snapshot.progress().written;
+    let mut lag = 0;
+    for change in snapshot.changes(feed, watermark, written, Direction::Forward) {
+        change?;
+        lag += 1;
+        if lag >= LAG_COUNTED_MAX {
+            break;
+        }
+    }
+    let collection = match feed {
+        Feed::Collection(name) => Some(name.clone()),
+        Feed::All => None,
+    };
+    if lag >= LAG_COUNTED_MAX
+        && let Some(count) = collection.as_deref().map(|name| snapshot.collection(name)).transpose()?.flatten()
+    {
+        lag = lag.max((count.documents + count.tombstones).saturating_sub(mapped));
+    }
+    Ok(SourceStatus { collection, watermark, lag })
+}
+
+/// Documents a second, over the last spell of work.
+#[derive(Debug, Default)]
+pub(crate) struct Rate {
+    spell: Option<(Instant, Instant, u64)>,
+}
+
+impl Rate {
+    /// A pause that ends a spell, and the age at which a spell is halved, in seconds.
+    const PAUSE: f64 = 2.0;
+    const SPELL: f64 = 10.0;
+
+    /// Takes in work that began at `started` and ends now.
+    pub(crate) fn add(&mut self, started: Instant, documents: usize) {
+        let now = Instant::now();
+        let documents = documents as u64;
+        self.spell = Some(match self.spell {
+            Some((from, until, done)) if started.duration_since(until).as_secs_f64() < Self::PAUSE => {
+                let age = now.duration_since(from);
+                match age.as_secs_f64() > Self::SPELL {
+                    true => (from + age / 2, now, u64::midpoint(done, documents)),
+                    false => (from, now, done + documents),
+                }
+            }
+            _ => (started, now, documents),
+        });
+    }
+
+    /// The rate, 0 when idle.
+    pub(crate) fn per_second(&self) -> f64 {
+        match self.spell {
+            Some((from, until, documents)) if until.elapsed().as_secs_f64() < Self::PAUSE => {
+                #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+                let documents = documents as f64;
+                documents / until.duration_since(from).as_secs_f64().max(0.001)
+            }
+            _ => 0.0,
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! One run of a live index: changes after the watermark in, one commit out.
+//!
+//! A run reads from one snapshot, maps each changed document as it is now, compares with what it emitted before, takes the
+//! differences into their groups, and hands back one commit: index rows, artificial documents and the new watermark. So a crash
+//! never leaves outputs ahead of or behind their index.
+//!
+//! Next on the walk: `group`, then `worker`, which commits what this file plans.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use super::context::Context;
+use super::counters::add;
+use super::entry::{EntryChange, EntryChangeKind, compare};
+use super::group::{GroupReduce, plan_output, settled, subject};
+use super::map::{Mapped, map};
+use super::records::{GroupRecord, GroupResult, MapDocument, decode, encode};
+use super::rows::GroupRows;
+use super::tree::{self, Change, TreeError, Updated, update};
+use crate::id::DocumentId;
+use crate::id::artificial::artificial_id;
+use crate::script::{Fault, Phase, Runner};
+use crate::store::changes::Change as FeedChange;
+use crate::store::commit::{Operation, RowChange};
+use crate::store::keyspace::{
+    self, Family, GroupHash, KeyRange, entry, group_prefix, map_document, map_entry, reduce_group,
+};
+use crate::store::scan::Direction;
+use crate::store::snapshot::Snapshot;
+
+/// When a batch closes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchLimits {
+    /// Documents of a batch.
+    pub documents_max: usize,
+    /// Encoded bytes of entries of a batch.
+    pub entry_bytes_max: usize,
+    /// Time that mapping may take before the batch closes with what it has.
+    pub mapping_max: Duration,
+}
+
+impl Default for BatchLimits {
+    fn default() -> Self {
+        Self { documents_max: 4_096, entry_bytes_max: 8 * 1024 * 1024, mapping_max: Duration::from_millis(50) }
+    }
+}
+
+/// What a run would change.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    /// Index rows.
+    pub rows: Vec<RowChange>,
+    /// Artificial documents.
+    pub operations: Vec<Operation>,
+    /// For each feed, the etag through which it is taken in.
+    pub watermarks: Vec<u64>,
+    /// Whether nothing was left in any feed.
+    pub is_complete: bool,
+    /// Documents looked at.
+    pub documents: usize,
+    /// Calls, and those that failed.
+    pub map_attempts: u64,
+    pub map_faults: u64,
+    pub reduce_attempts: u64,
+    pub reduce_faults: u64,
+    /// Changes of the number of entries and of groups.
+    pub entries: i64,
+    pub groups: i64,
+    /// Faults to record, by subject; `None` clears what was recorded of it.
+    pub faults: Vec<(String, Option<Fault>)>,
+}
+
+/// Subjects (document ids, or groups in hex) whose interruption is recorded as a fault, because trying again did not help.
+pub(crate) type GivenUp = HashSet<String>;
+
+/// An interruption and whose it was.
+#[derive(Debug)]
+pub(crate) struct Interrupted {
+    pub subject: String,
+    pub error: TreeError,
+}
+
+/// Plans one run after `watermarks`.
+pub(crate) fn plan(
+    context: &Context,
+    runner: &mut Runner,
+    snapshot: &Snapshot<'_>,
+    watermarks: &[u64],
+    limits: BatchLimits,
+    given_up: &GivenUp,
+) -> Result<Run, Interrupted> {
+    let mut planner = Planner::new(context, snapshot, given_up);
+    planner.map_changes(runner, watermarks, limits)?;
+    planner.reduce_groups(runner)?;
+    Ok(planner.run)
+}
+
+/// The entries of one group that a run changes, and what is known of the group.
+struct DirtyGroup {
+    record: Option<GroupRecord>,
+    key: Vec<u8>,
+    changes: tree::Changes,
+}
+
+struct Planner<'a, 's> {
+    context: &'a Context,
+    snapshot: &'a Snapshot<'s>,
+    given_up: &'a GivenUp,
+    groups: BTreeMap<GroupHash, DirtyGroup>,
+    run: Run,
+}
+
+impl<'a, 's> Planner<'a, 's> {
+    fn new(context: &'a Context, snapshot: &'a Snapshot<'s>, given_up: &'a GivenUp) -> Self {
+        Self { context, snapshot, given_up, groups: BTreeMap::new(), run: Run::default() }
+    }
+
+    /// Maps what changed since the watermarks, until a limit closes the batch.
+    fn map_changes(&mut self, runner: &mut Runner, watermarks: &[u64], limits: BatchLimits) -> Result<(), Interrupted> {
+        let started = Instant::now();
+        let through = self.snapshot.progress().written;
+        self.run.is_complete = true;
+        let (mut seen, mut entry_bytes) = (HashSet::new(), 0);
+        for (feed, &watermark) in self.context.feeds.iter().zip(watermarks) {
+            let mut reached = through;
+            let mut last = watermark;
+            let mut changes = self.snapshot.changes(feed, watermark, through, Direction::Forward);
+            loop {
+                let is_full = self.run.documents >= limits.documents_max
+                    || entry_bytes >= limits.entry_bytes_max
+                    || (self.run.documents > 0 && started.elapsed() >= limits.mapping_max);
+                let Some(change) = changes.next() else { break };
+                if is_full {
+                    (reached, self.run.is_complete) = (last, false);
+                    break;
+                }
+                let change = change.map_err(|error| store_error(&error_subject(feed), error))?;
+                last = change.etag;
+                if seen.insert(crate::id::lower(&change.id)) {
+                    entry_bytes += self.map_document(runner, &change)?;
+                    self.run.documents += 1;
+                }
+            }
+            self.run.watermarks.push(reached);
+        }
+        Ok(())
+    }
+
+    /// Maps one changed document as it is now, and notes what differs from before. Returns the bytes of its new values.
+    fn map_document(&mut self, runner: &mut Runner, change: &FeedChange) -> Result<usize, Interrupted> {
+        let id = DocumentId::stored(&change.id);
+        let failed = |error| store_error(&change.id, error);
+        let document = self.snapshot.get(&id).map_err(failed)?;
+        let row = map_document(self.context.generation, id.lower());
+        let before = self.snapshot.row(Family::MapDocuments, &row).map_err(failed)?;
+        let before: Option<MapDocument> =
+            before.map(|bytes| decode("map_documents", &bytes)).transpose().map_err(failed)?;
+        let mapped = match &document {
+            Some(document) => map(self.context, runner, document, &mut self.run.map_attempts),
+            None => Mapped::Entries(Vec::new()),
+        };
+        let mapped = match mapped {
+            Mapped::Fault(fault) if fault.transient && !self.given_up.contains(&change.id) => {
+                return Err(Interrupted { subject: change.id.clone(), error: TreeError::Interrupted(Box::new(fault)) });
+            }
+            Mapped::Fault(fault) => Mapped::Fault(settled(fault)),
+            Mapped::Entries(entries) => match self.collision(&entries).map_err(failed)? {
+                Some(fault) => Mapped::Fault(fault),
+                None => Mapped::Entries(entries),
+            },
+        };
+        self.note_fault(&change.id, before.as_ref(), &mapped);
+        let record = mapped.record();
+        if record != before {
+            self.run.rows.push(match &record {
+                Some(record) => RowChange::Put { family: Family::MapDocuments, key: row, value: encode(record) },
+                None => RowChange::Delete { family: Family::MapDocuments, key: row },
+            });
+        }
+        let before = match &before {
+            Some(MapDocument::Entries(entries)) => entries.as_slice(),
+            _ => &[],
+        };
+        let now = match mapped {
+            Mapped::Entries(entries) => entries,
+            Mapped::Fault(_) => Vec::new(),
+        };
+        let bytes = now.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
+        for change in compare(before, now) {
+            self.note_change(id.lower(), change).map_err(|error| store_error(id.as_str(), error))?;
+        }
+        Ok(bytes)
+    }
+
+    /// Finds an entry whose key has the hash of another key: two such groups are never merged.
+    fn collision(&mut self, entries: &[super::entry::Entry]) -> Result<Option<Fault>, crate::store::StoreError> {
+        let mut own: HashMap<GroupHash, &[u8]> = HashMap::new();
+        for entry in entries {
+            let known = match self.group(entry.group)?.map(|group| group.key.clone()).filter(|key| !key.is_empty()) {
+                Some(key) => key,
+                None => own.entry(entry.group).or_insert(&entry.key).to_vec(),
+            };
+            if known != entry.key {
+                return Ok(Some(colliding(entry.group)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is known of a group: its row, and what this run has noted. `None` where neither exists.
+    fn group(&mut self, hash: GroupHash) -> Result<Option<&mut DirtyGroup>, crate::store::StoreError> {
+        if !self.groups.contains_key(&hash) {
+            let row = self.snapshot.row(Family::ReduceGroups, &reduce_group(self.context.generation, &hash))?;
+            let Some(row) = row else { return Ok(None) };
+            let record: GroupRecord = decode("reduce_groups", &row)?;
+            let key = record.key.clone();
+            self.groups.insert(hash, DirtyGroup { record: Some(record), key, changes: tree::Changes::new() });
+        }
+        Ok(self.groups.get_mut(&hash))
+    }
+
+    fn note_change(&mut self, lower_id: &str, change: EntryChange) -> Result<(), crate::store::StoreError> {
+        let EntryChange { group: hash, ordinal, kind } = change;
+        if self.group(hash)?.is_none() {
+            self.groups.insert(hash, DirtyGroup { record: None, key: Vec::new(), changes: tree::Changes::new() });
+        }
+        let Some(group) = self.groups.get_mut(&hash) else { return Ok(()) };
+        let row = map_entry(self.context.generation, &hash, lower_id, ordinal);
+        let (was_present, value) = match kind {
+            EntryChangeKind::Added { key, value } => {
+                group.key = key;
+                self.run.entries += 1;
+                (false, Some(value))
+            }
+            EntryChangeKind::Replaced { value } => (true, Some(value)),
+            EntryChangeKind::Removed => {
+                self.run.entries -= 1;
+                (true, None)
+            }
+        };
+        self.run.rows.push(match &value {
+            Some(value) => RowChange::Put { family: Family::MapEntries, key: row, value: value.clone() },
+            None => RowChange::Delete { family: Family::MapEntries, key: row },
+        });
+        group.changes.insert(entry(lower_id, ordinal), Change { was_present, value });
+        Ok(())
+    }
+
+    fn note_fault(&mut self, id: &str, before: Option<&MapDocument>, mapped: &Mapped) {
+        match (before, mapped) {
+            (_, Mapped::Fault(fault)) => {
+                self.run.map_faults += 1;
+                self.run.faults.push((id.to_owned(), Some(fault.clone())));
+            }
+            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => self.run.faults.push((id.to_owned(), None)),
+            _ => {}
+        }
+    }
+
+    /// Takes the changed entries into their groups.
+    fn reduce_groups(&mut self, runner: &mut Runner) -> Result<(), Interrupted> {
+        for (hash, group) in std::mem::take(&mut self.groups) {
+            if !group.changes.is_empty() {
+                self.reduce_group(runner, hash, &group)
+                    .map_err(|error| Interrupted { subject: format!("{hash:?}"), error })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reduce_group(&mut self, runner: &mut Runner, hash: GroupHash, group: &DirtyGroup) -> Result<(), TreeError> {
+        let (count, height) = group.record.as_ref().map_or((0, 0), |record| (record.count, record.height));
+        let gives_up = self.given_up.contains(&format!("{hash:?}"));
+        let mut reduce = GroupReduce::new(runner, &group.key, self.context, gives_up);
+        let rows = GroupRows {
+            snapshot: self.snapshot,
+            generation: self.context.generation,
+            group: hash,
+            counters: &self.context.counters,
+        };
+        let updated = update(&rows, count, height, &group.changes, &mut reduce)?;
+        let (mut result, body) = match updated.result.clone() {
+            Some(partial) => reduce.finish(partial)?,
+            None => (GroupResult::Nothing, None),
+        };
+        self.run.reduce_attempts += reduce.attempts;
+        self.run.reduce_faults += reduce.faults;
+        let present = match &self.context.output {
+            Some(output) => self.snapshot.get(&DocumentId::stored(&artificial_id(output, &hash)))?,
+            None => None,
+        };
+        match plan_output(self.context, &hash, present.as_ref(), body) {
+            Ok(operation) => self.run.operations.extend(operation),
+            Err(fault) => {
+                self.run.reduce_faults += 1;
+                result = GroupResult::Fault(fault);
+            }
+        }
+        self.write_nodes(hash, &updated);
+        self.write_group(hash, group, &updated, result);
+        Ok(())
+    }
+
+    fn write_nodes(&mut self, hash: GroupHash, updated: &Updated) {
+        let generation = self.context.generation;
+        if updated.clear_nodes {
+            let range = KeyRange::prefix(&group_prefix(generation, &hash));
+            self.run.rows.push(RowChange::DeleteRange { family: Family::ReduceNodes, range });
+        }
+        add(&self.context.counters.nodes_written, updated.nodes.len());
+        for ((level, start), stored) in &updated.nodes {
+            let key = [keyspace::level_prefix(generation, &hash, *level).as_slice(), start].concat();
+            self.run.rows.push(match stored {
+                Some(stored) => RowChange::Put { family: Family::ReduceNodes, key, value: stored.clone() },
+                None => RowChange::Delete { family: Family::ReduceNodes, key },
+            });
+        }
+    }
+
+    fn write_group(&mut self, hash: GroupHash, group: &DirtyGroup, updated: &Updated, result: GroupResult) {
+        let key = reduce_group(self.context.generation, &hash);
+        let record = GroupRecord { key: group.key.clone(), count: updated.count, height: updated.height, result };
+        self.note_group_fault(group.record.as_ref(), &record);
+        if updated.count == 0 {
+            self.run.groups -= i64::from(group.record.is_some());
+            self.run.rows.push(RowChange::Delete { family: Family::ReduceGroups, key });
+            return;
+        }
+        self.run.groups += i64::from(group.record.is_none());
+        if group.record.as_ref() != Some(&record) {
+            self.run.rows.push(RowChange::Put { family: Family::ReduceGroups, key, value: encode(&record) });
+        }
+    }
+
+    fn note_group_fault(&mut self, before: Option<&GroupRecord>, now: &GroupRecord) {
+        let had_fault = before.is_some_and(|before| matches!(before.result, GroupResult::Fault(_)));
+        match &now.result {
+            GroupResult::Fault(fault) => self.run.faults.push((subject(now), Some(fault.clone()))),
+            _ if had_fault => self.run.faults.push((subject(now), None)),
+            _ => {}
+        }
+    }
+}
+
+fn store_error(subject: &str, error: crate::store::StoreError) -> Interrupted {
+    Interrupted { subject: subject.to_owned(), error: TreeError::Store(error) }
+}
+
+fn error_subject(feed: &crate::store::changes::Feed) -> String {
+    format!("{feed:?}")
+}
+
+pub(crate) fn colliding(group: GroupHash) -> Fault {
+    Fault {
+        phase: Phase::Map,
+        script: String::new(),
+        line: None,
+        column: None,
+        function: Some("emit".to_owned()),
+        message: format!("the reduce key has the hash {group:?} of another key"),
+        hint: Some("change the key a little, by a constant field for example".to_owned()),
+        transient: false,
+    }
+}

@@ -1,0 +1,88 @@
+//! Steps of the committer and of index runs that a test can watch or stop at, and counters that show how much was done.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A step of the committer or of an index, in the order in which a group of commits, or a run, reaches them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// The group is planned; nothing is written yet.
+    BeforeWrite,
+    /// The group's batch is in the write-ahead log and can be read, but may not survive a power cut.
+    AfterWrite,
+    /// Commits that do not wait for a sync are answered; the sync comes next.
+    BeforeSync,
+    /// The sync is done; nobody knows yet.
+    AfterSync,
+    /// The new durable etag is published and everybody is answered.
+    AfterPublish,
+    /// An index has found changes and is about to map them.
+    RunRead,
+    /// A run is planned, all its scripts have run; nothing is committed yet.
+    RunReduced,
+    /// A run was committed.
+    RunCommitted,
+    /// A part of the second phase of a build was committed.
+    SweepCommitted,
+}
+
+impl Step {
+    /// Every step.
+    pub const ALL: [Step; 9] = [
+        Step::BeforeWrite,
+        Step::AfterWrite,
+        Step::BeforeSync,
+        Step::AfterSync,
+        Step::AfterPublish,
+        Step::RunRead,
+        Step::RunReduced,
+        Step::RunCommitted,
+        Step::SweepCommitted,
+    ];
+}
+
+/// Is told of every step, on the thread that takes it, which waits for its return.
+pub trait Probe: std::fmt::Debug + Send + Sync {
+    /// The committer, or an index, has reached `step`.
+    fn reached(&self, step: Step);
+}
+
+/// How much a store has done since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Syncs of the write-ahead log, as RocksDB counts them.
+    pub wal_syncs: u64,
+    /// Groups of commits that were planned together.
+    pub groups: u64,
+    /// Batches written, one for each group with something to write.
+    pub batches: u64,
+    /// Commits accepted.
+    pub commits: u64,
+}
+
+/// The running counters.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    groups: AtomicU64,
+    batches: AtomicU64,
+    commits: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn group(&self, commits: u64) {
+        self.groups.fetch_add(1, Ordering::Relaxed);
+        self.commits.fetch_add(commits, Ordering::Relaxed);
+    }
+
+    pub(super) fn batch(&self) {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self, wal_syncs: u64) -> Counters {
+        Counters {
+            wal_syncs,
+            groups: self.groups.load(Ordering::Relaxed),
+            batches: self.batches.load(Ordering::Relaxed),
+            commits: self.commits.load(Ordering::Relaxed),
+        }
+    }
+}
