@@ -26,6 +26,7 @@ use crate::store::keyspace::{
     self, Family, GroupHash, KeyRange, entry, group_prefix, map_document, map_entry, reduce_group,
 };
 use crate::store::scan::Direction;
+use crate::store::probe::Step;
 use crate::store::snapshot::Snapshot;
 
 /// When a batch closes.
@@ -91,6 +92,7 @@ pub(crate) fn plan(
 ) -> Result<Run, Interrupted> {
     let mut planner = Planner::new(context, snapshot, given_up);
     planner.map_changes(runner, watermarks, limits)?;
+    context.store.reached(Step::RunMapped);
     planner.reduce_groups(runner)?;
     Ok(planner.run)
 }

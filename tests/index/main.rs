@@ -1,0 +1,31 @@
+//! Map-reduce through `Database`: every file is a behaviour, every function a sentence about it.
+//!
+//! `world` is a database under test; `oracle`, `shape` and `models` say what an index must give without any code of the product.
+
+#[cfg(test)]
+mod models;
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod shape;
+#[cfg(test)]
+mod world;
+
+#[cfg(test)]
+mod definitions_are_checked;
+#[cfg(test)]
+mod faults_stay_where_they_happen;
+#[cfg(test)]
+mod hostile_scripts_harm_nobody;
+#[cfg(test)]
+mod index_equals_recomputation;
+#[cfg(test)]
+mod indexes_feed_indexes;
+#[cfg(test)]
+mod keys_and_numbers_are_exact;
+#[cfg(test)]
+mod outputs_follow_their_sources;
+#[cfg(test)]
+mod unchanged_results_are_not_written;
+#[cfg(test)]
+mod updates_touch_only_what_changed;
