@@ -1,6 +1,7 @@
 //! `treepie serve`: a server, until it is told to stop.
 
 use std::future::pending;
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -52,7 +53,8 @@ impl Serve {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let filter = EnvFilter::try_new(&self.log)
             .map_err(|error| Failure::usage(format!("--log '{}' is no filter: {error}", self.log)))?;
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        let colours = std::io::stderr().is_terminal();
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
         // Both signals are caught before anything is open.
         let stop = Stop::new()?;
         let server = Server::bind(self.settings()).await.map_err(|error| {

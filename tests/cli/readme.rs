@@ -17,7 +17,7 @@ use crate::program::TREEPIE;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// How long a session may be silent before it counts as stuck.
-const SILENCE_MAX: Duration = Duration::from_secs(120);
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// A command and the output it should have.
 #[derive(Debug)]
