@@ -4,7 +4,7 @@
 //! most n / (F - 1) + 2 × groups times. Single updates vary with the widths of the nodes on their path.
 
 use treepie::database::Write;
-use treepie::index::status::IndexCounters;
+use treepie::index::IndexCounters;
 
 use crate::world::{World, put};
 
