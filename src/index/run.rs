@@ -26,6 +26,7 @@ use crate::store::keyspace::{
     self, Family, GroupHash, KeyRange, entry, group_prefix, map_document, map_entry, reduce_group,
 };
 use crate::store::scan::Direction;
+use crate::store::probe::Step;
 use crate::store::snapshot::Snapshot;
 
 /// When a batch closes.
@@ -91,6 +92,7 @@ pub(crate) fn plan(
 ) -> Result<Run, Interrupted> {
     let mut planner = Planner::new(context, snapshot, given_up);
     planner.map_changes(runner, watermarks, limits)?;
+    context.store.reached(Step::RunMapped);
     planner.reduce_groups(runner)?;
     Ok(planner.run)
 }
@@ -169,7 +171,7 @@ impl<'a, 's> Planner<'a, 's> {
                 None => Mapped::Entries(entries),
             },
         };
-        self.note_fault(&change.id, &before, &mapped);
+        self.note_fault(&change.id, before.as_ref(), &mapped);
         let record = mapped.record();
         if record != before {
             self.run.rows.push(match &record {
@@ -246,7 +248,7 @@ impl<'a, 's> Planner<'a, 's> {
         Ok(())
     }
 
-    fn note_fault(&mut self, id: &str, before: &Option<MapDocument>, mapped: &Mapped) {
+    fn note_fault(&mut self, id: &str, before: Option<&MapDocument>, mapped: &Mapped) {
         match (before, mapped) {
             (_, Mapped::Fault(fault)) => {
                 self.run.map_faults += 1;

@@ -36,11 +36,13 @@ pub struct IndexStatus {
     pub entries: u64,
     /// Groups now held.
     pub groups: u64,
-    /// Map calls of this generation, and how many failed.
+    /// Map calls of this generation.
     pub map_attempts: u64,
+    /// Map calls that failed.
     pub map_faults: u64,
-    /// Reduce and finish calls of this generation, and how many failed.
+    /// Reduce and finish calls of this generation.
     pub reduce_attempts: u64,
+    /// Reduce and finish calls that failed.
     pub reduce_faults: u64,
     /// Documents a second, over the last seconds of work; 0 when idle.
     pub documents_per_second: f64,

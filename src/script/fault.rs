@@ -1,6 +1,16 @@
 //! A script's failure: data that is recorded and shown, not an error of the server.
+//!
+//! `translate` makes one of what the engine reports: in plain words, with a position and, where the cause is known, the
+//! way out.
+
+mod translate;
 
 use serde::Serialize;
+
+pub(super) use translate::{Finding, from_failure, from_parse_error};
+
+/// Bytes of a message or hint.
+const TEXT_BYTES_MAX: usize = 1024;
 
 /// When a script failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, bincode::Encode, bincode::Decode)]
@@ -28,9 +38,9 @@ pub struct Fault {
     pub column: Option<u32>,
     /// The function, where known.
     pub function: Option<String>,
-    /// What happened.
+    /// What happened. At most 1 KiB.
     pub message: String,
-    /// What to do about it, where the cause is known.
+    /// What to do about it, where the cause is known. At most 1 KiB.
     pub hint: Option<String>,
     /// Whether trying again may succeed (wall time, a stop).
     pub transient: bool,
@@ -54,3 +64,16 @@ impl std::fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// Cuts a text at a character's border, marking the cut.
+fn shortened(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        let mut end = TEXT_BYTES_MAX - '…'.len_utf8();
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}

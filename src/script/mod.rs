@@ -1,15 +1,25 @@
-//! Index scripts: Rhai in a sandbox.
+#![doc = include_str!("guide.md")]
+//!
+//! # In the code
 //!
 //! A [`Program`] is a checked definition that any thread may hold; a [`Runner`] is one thread's engine for it.
-//! Values cross this room's border in one canonical encoding (`encoding`), so that equal values are equal bytes.
+//! Values cross this room's border in one canonical encoding ([`encoding`]), so that equal values are equal bytes. The
+//! walk: `program` compiles, `runner` calls, `host` shows documents, `functions` is what scripts can call.
 
 pub mod encoding;
+mod engine;
 pub mod fault;
-
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+mod functions;
+mod host;
+mod json;
+pub mod number;
+mod problem;
+mod program;
+mod runner;
+mod state;
 
 pub use fault::{Fault, Phase};
+pub use runner::Runner;
 
 /// What bounds a script. All explicit, the same in debug and release builds.
 #[derive(Clone, Debug)]
@@ -34,6 +44,29 @@ pub struct Limits {
     pub depth_max: usize,
     /// Wall time of one call, a safety net; such a fault is transient. Default 5 s.
     pub wall_max: std::time::Duration,
+    /// Encoded bytes of all entries that one document may emit. Default 16 MiB.
+    pub emitted_bytes_max: usize,
+    /// Bytes of one script. Default 1 MiB.
+    pub text_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            operations_max: 1_000_000,
+            call_depth_max: 32,
+            string_bytes_max: 64 * 1024,
+            array_elements_max: 1_000,
+            map_properties_max: 1_000,
+            entries_max: 10_000,
+            key_bytes_max: 128 * 1024,
+            value_bytes_max: 1024 * 1024,
+            depth_max: 64,
+            wall_max: std::time::Duration::from_secs(5),
+            emitted_bytes_max: 16 * 1024 * 1024,
+            text_bytes_max: 1024 * 1024,
+        }
+    }
 }
 
 /// The stack, in bytes, that a thread needs which compiles or runs scripts.
@@ -95,8 +128,20 @@ impl Program {
     ///
     /// # Errors
     /// A [`Fault`] of phase `Definition` that names script, line, column, rule and way out.
+    ///
+    /// # Cost
+    /// A thread, and a few milliseconds per text.
     pub fn compile(texts: Texts, limits: Limits) -> Result<Self, Fault> {
-        todo!()
+        let own = |message: String| fault::Finding::new(message).transient().into_fault("script");
+        let thread = std::thread::Builder::new()
+            .name("script-compile".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || std::panic::catch_unwind(|| Self::build(texts, limits)))
+            .map_err(|error| own(format!("no thread could be started to compile the script: {error}")))?;
+        match thread.join() {
+            Ok(Ok(program)) => program,
+            _ => Err(own("an internal error ended the compilation".to_owned())),
+        }
     }
 }
 
@@ -120,37 +165,4 @@ pub struct Emitted {
     pub key: Vec<u8>,
     /// The value.
     pub value: Vec<u8>,
-}
-
-/// One thread's engine for one program. Neither `Send` nor `Sync`; threads that use one need [`STACK_BYTES`] of stack.
-pub struct Runner {
-    program: Arc<Program>,
-}
-
-impl Runner {
-    /// Builds the engine. `stop` ends a running script with a transient fault when it becomes true.
-    pub fn new(program: Arc<Program>, stop: Arc<AtomicBool>) -> Result<Self, Fault> {
-        todo!()
-    }
-
-    /// Maps one document by `program.sources[source]`: its entries in the order of `emit`, or a fault and none.
-    pub fn map(&mut self, source: usize, document: &MapInput<'_>) -> Result<Vec<Emitted>, Fault> {
-        todo!()
-    }
-
-    /// Reduces encoded values to one encoded value (`()` is encoded null).
-    pub fn reduce(&mut self, key: &[u8], values: &[&[u8]]) -> Result<Vec<u8>, Fault> {
-        todo!()
-    }
-
-    /// Makes the body of the artificial document: the key's fields (`Key` where the key is no object), then the finished value's fields, each
-    /// in code-point order. `None`: no document for this group (the value, or what `finish` gave, is `()`).
-    pub fn finish(&mut self, key: &[u8], value: &[u8]) -> Result<Option<String>, Fault> {
-        todo!()
-    }
-}
-impl Default for Limits {
-    fn default() -> Self {
-        todo!()
-    }
 }

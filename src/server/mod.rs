@@ -1,1 +1,39 @@
-//! HTTP.
+//! HTTP: the paths, bodies and status codes of RavenDB's interface, and CouchDB's `_changes`, over Treepie's databases.
+//!
+//! A request walks from `connection` (accept, limits) through `router` and `observe` (span, errors) to one file per
+//! resource, which leases a database from `registry` and either answers with `json` or streams through `stream`.
+//! The JSON's casing lives in `wire`; handlers know nothing of RocksDB or scripts and never block a thread of the runtime.
+//!
+//! Next on the walk: `connection`, `router`.
+
+mod body;
+mod bulk;
+mod changes;
+mod collections;
+mod conditions;
+mod connection;
+mod databases;
+mod documents;
+mod error;
+mod feed;
+mod files;
+mod host;
+mod includes;
+mod index_reports;
+mod indexes;
+mod json;
+mod listing;
+mod node;
+mod observe;
+mod patterns;
+mod query;
+mod registry;
+mod router;
+mod settings;
+mod stats;
+mod stream;
+mod unsupported;
+mod wire;
+
+pub use connection::Server;
+pub use settings::{ServerLimits, ServerSettings};

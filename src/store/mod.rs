@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 
 pub use engine::Memory;
 pub use error::{ErrorKind, StoreError};
+pub use probe::{Probe, Step};
 pub use settings::{Durability, StoreSettings};
 
 use crate::id::{IdRules, IdentityName};

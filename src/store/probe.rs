@@ -17,6 +17,8 @@ pub enum Step {
     AfterPublish,
     /// An index has found changes and is about to map them.
     RunRead,
+    /// A run has mapped its documents and is about to reduce their groups.
+    RunMapped,
     /// A run is planned, all its scripts have run; nothing is committed yet.
     RunReduced,
     /// A run was committed.
@@ -27,13 +29,14 @@ pub enum Step {
 
 impl Step {
     /// Every step.
-    pub const ALL: [Step; 9] = [
+    pub const ALL: [Step; 10] = [
         Step::BeforeWrite,
         Step::AfterWrite,
         Step::BeforeSync,
         Step::AfterSync,
         Step::AfterPublish,
         Step::RunRead,
+        Step::RunMapped,
         Step::RunReduced,
         Step::RunCommitted,
         Step::SweepCommitted,

@@ -149,7 +149,7 @@ fn change() -> impl Strategy<Value = (u32, Option<String>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_sequence_of_updates_gives_the_tree_of_the_entries_alone(

@@ -1,0 +1,41 @@
+//! `treepie index delete`: indexes, and with them their artificial documents.
+
+use clap::Args;
+use reqwest::Method;
+
+use super::show::found;
+use crate::cli::api::{ANSWER_TIMEOUT, Api};
+use crate::cli::output::{Output, OutputArgs};
+use crate::cli::{Failure, Target, json};
+
+/// Delete indexes and their artificial documents
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// The indexes
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Delete {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let api = Api::new(&self.target, ANSWER_TIMEOUT)?;
+        let mut out = Output::new(self.output);
+        for name in &self.names {
+            let answer = api.text(api.request(Method::DELETE, "indexes").query(&[("name", name)])).await;
+            found(name, answer)?;
+            if out.for_people() {
+                out.line(&format!("deleted index {name}"))?;
+            } else {
+                let mut text = String::new();
+                json::push_string(&mut text, name);
+                out.line(&json::object([("name", text.as_str()), ("deleted", "true")].into_iter()))?;
+            }
+            out.flush()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! `treepie serve`: a server, until it is told to stop.
+
+use std::future::pending;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+use treepie::database::DatabaseSettings;
+use treepie::server::{Server, ServerSettings};
+use treepie::store::Durability;
+
+use super::Failure;
+use super::output::{Output, OutputArgs, notice};
+
+/// Run a server
+#[derive(Debug, Args)]
+#[command(after_help = "\
+SIGTERM and SIGINT end it: requests and index runs in hand are finished and synced. A second signal ends it at once;
+what was answered before is on disk then, too, unless durability is relaxed. TREEPIE_LOG chooses what is logged on standard error: info, debug,
+treepie::index=debug.")]
+pub(crate) struct Serve {
+    /// The data directory; created where there is none
+    #[arg(long, default_value = "./treepie-data", value_name = "DIR")]
+    data: PathBuf,
+    /// The address to listen on; port 0 takes a free one
+    #[arg(long, env = "TREEPIE_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// The tag of this node in the ids it makes: 1 to 4 capital letters
+    #[arg(long, default_value = "A", value_name = "TAG", value_parser = node_tag)]
+    node_tag: String,
+    /// When a write is on disk
+    #[arg(long, default_value = "strict", value_name = "WHEN")]
+    durability: DurabilityArg,
+    /// What is logged on standard error
+    #[arg(long, env = "TREEPIE_LOG", default_value = "warn,treepie=info", value_name = "FILTER")]
+    log: String,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DurabilityArg {
+    /// Before it is answered
+    Strict,
+    /// Within a second; a crash may lose what was answered
+    Relaxed,
+}
+
+impl Serve {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let filter = EnvFilter::try_new(&self.log)
+            .map_err(|error| Failure::usage(format!("--log '{}' is no filter: {error}", self.log)))?;
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        // Both signals are caught before anything is open.
+        let stop = Stop::new()?;
+        let server = Server::bind(self.settings()).await.map_err(|error| {
+            Failure::failed(format!("cannot serve {} on {}: {error}", self.data.display(), self.listen))
+        })?;
+        let address = server
+            .local_address()
+            .map_err(|error| Failure::failed(format!("the address of the server is not known: {error}")))?;
+        let mut out = Output::new(self.output);
+        out.line(&if out.for_people() {
+            format!("treepie serves {} on http://{address}", self.data.display())
+        } else {
+            serde_json::json!({ "url": format!("http://{address}"), "data": self.data }).to_string()
+        })?;
+        out.flush()?;
+        server.run(stop.wait()).await.map_err(|error| Failure::failed(format!("the server failed: {error}")))
+    }
+
+    fn settings(&self) -> ServerSettings {
+        let mut database = DatabaseSettings::default();
+        database.store.id_rules.node_tag.clone_from(&self.node_tag);
+        database.store.durability = match self.durability {
+            DurabilityArg::Strict => Durability::Strict,
+            DurabilityArg::Relaxed => {
+                notice("--durability relaxed: a crash may lose the last second of answered writes");
+                Durability::Relaxed
+            }
+        };
+        ServerSettings::new(self.data.clone(), self.listen, database)
+    }
+}
+
+/// The signals that end a server.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    fn new() -> Result<Self, Failure> {
+        let catch = |kind| signal(kind).map_err(|error| Failure::failed(format!("cannot catch signals: {error}")));
+        Ok(Self { terminate: catch(SignalKind::terminate())?, interrupt: catch(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the first signal; from then on the next one ends the process at once.
+    async fn wait(mut self) {
+        self.next().await;
+        notice("stopping; a second signal ends it at once");
+        tokio::spawn(async move {
+            self.next().await;
+            std::process::exit(1);
+        });
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            received = self.terminate.recv() => if received.is_none() { pending().await },
+            received = self.interrupt.recv() => if received.is_none() { pending().await },
+        }
+    }
+}
+
+fn node_tag(text: &str) -> Result<String, String> {
+    let fits = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase());
+    if fits { Ok(text.to_owned()) } else { Err("it must be 1 to 4 capital letters A to Z".to_owned()) }
+}

@@ -1,0 +1,156 @@
+//! What one call of a script shares with the native functions it calls: its phase, what it emitted, its budget.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rhai::Dynamic;
+
+use super::problem::{Failure, limit};
+use super::{Emitted, Limits, Phase};
+
+/// Operations between two looks at the clock and the stop flag; a power of two.
+const CHECK_EVERY: u64 = 1024;
+
+/// Bytes of text that are worked through for the price of one operation.
+const BYTES_PER_OPERATION: usize = 64;
+
+/// Elements that are worked through for the price of one operation.
+const ELEMENTS_PER_OPERATION: usize = 16;
+
+/// Why a call was ended from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Too many operations.
+    Operations,
+    /// Too much wall time.
+    Wall,
+    /// The stop flag.
+    Stopped,
+}
+
+/// The state of the call that an engine is running, if any.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) limits: Limits,
+    stop: Arc<AtomicBool>,
+    pub(super) phase: Cell<Phase>,
+    operations: Cell<u64>,
+    deadline: Cell<Option<Instant>>,
+    ended: Cell<Option<Ended>>,
+    pub(super) emitted: RefCell<Vec<Emitted>>,
+    pub(super) emitted_bytes: Cell<usize>,
+    pub(super) settings: RefCell<Settings>,
+}
+
+/// What the top level of a text has declared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    /// Collection (`None` for all documents) and function.
+    pub(super) sources: Vec<(Option<String>, String)>,
+    pub(super) output: Option<String>,
+    pub(super) reference: Option<String>,
+}
+
+impl State {
+    pub(super) fn new(limits: Limits, stop: Arc<AtomicBool>) -> Self {
+        Self {
+            limits,
+            stop,
+            phase: Cell::new(Phase::Definition),
+            operations: Cell::new(0),
+            deadline: Cell::new(None),
+            ended: Cell::new(None),
+            emitted: RefCell::default(),
+            emitted_bytes: Cell::new(0),
+            settings: RefCell::default(),
+        }
+    }
+
+    /// A state like a new one, with the same limits and stop flag.
+    pub(super) fn renewed(&self) -> Self {
+        Self::new(self.limits.clone(), Arc::clone(&self.stop))
+    }
+
+    /// Begins a call: a new budget, nothing emitted.
+    pub(super) fn begin(&self, phase: Phase) {
+        self.phase.set(phase);
+        self.operations.set(0);
+        self.deadline.set(Instant::now().checked_add(self.limits.wall_max));
+        self.ended.set(None);
+        self.emitted.borrow_mut().clear();
+        self.emitted_bytes.set(0);
+    }
+
+    /// Operations of this call so far.
+    pub(super) fn operations(&self) -> u64 {
+        self.operations.get()
+    }
+
+    /// Why the call was ended from outside, if it was.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.ended.get()
+    }
+
+    /// One operation of the engine; something where the call must end.
+    pub(super) fn step(&self) -> Option<Dynamic> {
+        let operations = self.operations.get() + 1;
+        self.operations.set(operations);
+        if operations > self.limits.operations_max {
+            self.ended.set(Some(Ended::Operations));
+        } else if operations % CHECK_EVERY == 1 {
+            self.look();
+        }
+        self.ended.get().map(|_| Dynamic::UNIT)
+    }
+
+    fn look(&self) {
+        if self.stop.load(Ordering::Relaxed) {
+            self.ended.set(Some(Ended::Stopped));
+        } else if self.deadline.get().is_some_and(|deadline| Instant::now() >= deadline) {
+            self.ended.set(Some(Ended::Wall));
+        }
+    }
+
+    /// Charges work that a native function does in one step. One charge costs at least nothing, at most what it says.
+    pub(super) fn charge(&self, operations: usize) -> Result<(), Failure> {
+        if operations == 0 {
+            return Ok(());
+        }
+        let before = self.operations.get();
+        let after = before.saturating_add(operations as u64);
+        self.operations.set(after);
+        if after > self.limits.operations_max {
+            self.ended.set(Some(Ended::Operations));
+        } else if before / CHECK_EVERY != after / CHECK_EVERY {
+            self.look();
+        }
+        match self.ended.get() {
+            Some(_) => Err(limit("the call was ended", "")),
+            None => Ok(()),
+        }
+    }
+
+    /// Charges work on text.
+    pub(super) fn charge_bytes(&self, bytes: usize) -> Result<(), Failure> {
+        self.charge(bytes / BYTES_PER_OPERATION)
+    }
+
+    /// Charges work on elements or fields.
+    pub(super) fn charge_elements(&self, elements: usize) -> Result<(), Failure> {
+        self.charge(elements / ELEMENTS_PER_OPERATION)
+    }
+
+    /// Checks the length of a string that a script is about to make, and charges for it.
+    pub(super) fn text(&self, bytes: usize) -> Result<(), Failure> {
+        let max = self.limits.string_bytes_max;
+        if bytes > max {
+            return Err(limit(
+                format!("a string would be {bytes} bytes long, the limit is {max} (string_bytes_max)"),
+                "keep texts that a script builds short",
+            ));
+        }
+        self.charge_bytes(bytes)
+    }
+}

@@ -1,0 +1,32 @@
+//! `/collections`: how many documents each has, and its documents, newest first.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::documents::page;
+use super::error::ApiError;
+use super::json::{self, json};
+use super::listing::{self, Selection};
+use super::query::Query;
+use super::registry::Lease;
+use super::router::Shared;
+use super::stream;
+use super::wire::stats::{CollectionStats, DetailedCollectionStats};
+use crate::store::changes::Feed;
+
+pub(crate) async fn stats(State(host): State<Shared>, lease: Lease) -> Result<Response, ApiError> {
+    let counts = host.blocking(move || Ok(lease.store().snapshot().collections()?)).await?;
+    Ok(json(StatusCode::OK, &CollectionStats::new(&counts)))
+}
+
+pub(crate) async fn stats_detailed(State(host): State<Shared>, lease: Lease) -> Result<Response, ApiError> {
+    let counts = host.blocking(move || Ok(lease.store().snapshot().collections()?)).await?;
+    Ok(json(StatusCode::OK, &DetailedCollectionStats::new(&counts)))
+}
+
+pub(crate) async fn documents(State(host): State<Shared>, lease: Lease, query: Query) -> Result<Response, ApiError> {
+    let selection = Selection::Newest(Feed::Collection(query.required("name")?.to_owned()));
+    let page = page(&query, query.switch("metadataOnly", false)?)?;
+    stream::listing(&host, json::CONTENT_TYPE, move |sink| listing::write(&lease, &selection, page, b"]}", sink)).await
+}

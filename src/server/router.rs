@@ -1,0 +1,76 @@
+//! The routes: every path of the interface and the handler behind it.
+//!
+//! Index names may hold `/`, percent-encoded, which the router leaves alone until a segment has matched.
+//!
+//! Next on the walk: `registry`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+use axum::routing::{MethodRouter, get, post, put};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::host::Host;
+use super::{
+    bulk, changes, collections, databases, documents, index_reports, indexes, node, observe, stats, unsupported,
+};
+
+/// The state that handlers get.
+pub(crate) type Shared = Arc<Host>;
+
+/// Makes the router of a server.
+pub(crate) fn router(host: Shared) -> Router {
+    Router::new()
+        .route("/build/version", get(node::build_version))
+        .route("/healthz", get(node::healthz))
+        .route("/readyz", get(node::readyz))
+        .route("/topology", get(node::topology))
+        .route("/cluster/topology", get(node::cluster_topology))
+        .route("/cluster/node-info", get(node::node_info))
+        .route("/databases", get(databases::list))
+        .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
+        .nest("/databases/{db}", database_routes())
+        .fallback(unsupported::refuse)
+        .method_not_allowed_fallback(unsupported::refuse)
+        .layer(CatchPanicLayer::custom(observe::panicked))
+        .layer(middleware::from_fn_with_state(Arc::clone(&host), observe::observe))
+        .with_state(host)
+}
+
+fn database_routes() -> Router<Shared> {
+    Router::new()
+        .route(
+            "/docs",
+            get(documents::get)
+                .head(documents::head)
+                .put(documents::put)
+                .delete(documents::delete)
+                .post(documents::get_many),
+        )
+        .route("/bulk_docs", post(bulk::run))
+        .route("/collections/stats", get(collections::stats))
+        .route("/collections/stats/detailed", get(collections::stats_detailed))
+        .route("/collections/docs", get(collections::documents))
+        .route("/stats", get(stats::stats))
+        .route("/stats/essential", get(stats::stats))
+        .route("/stats/detailed", get(stats::detailed))
+        .route("/indexes", get(indexes::list).put(indexes::put_definitions).delete(indexes::delete))
+        .route("/admin/indexes", put(indexes::put_definitions))
+        .route("/admin/indexes/start", post(indexes::start))
+        .route("/admin/indexes/stop", post(indexes::stop))
+        .route("/indexes/stats", named().get(index_reports::stats))
+        .route("/indexes/errors", named().get(index_reports::errors))
+        .route("/indexes/status", named().get(index_reports::status))
+        .route("/indexes/staleness", named().get(index_reports::staleness))
+        .route("/indexes/progress", named().get(index_reports::progress))
+        .route("/indexes/{name}", named())
+        .route("/_changes", get(changes::changes))
+        .route("/configuration/client", get(node::client_configuration))
+        .route("/healthcheck", get(node::database_health))
+}
+
+/// What can be done with an index whose name is the path's last segment; also with one named `stats`.
+fn named() -> MethodRouter<Shared> {
+    put(indexes::put_script).delete(indexes::delete_named)
+}

@@ -1,0 +1,138 @@
+//! Paths without a route: what RavenDB or CouchDB has and Treepie has not is 501 with its name; the rest is 404.
+
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+
+use super::error::{ApiError, names};
+
+/// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
+const DATABASE_OPERATIONS: [(&str, &str); 48] = [
+    ("queries", "queries"),
+    ("streams", "streaming queries and documents as JSON lines"),
+    ("multi_get", "several requests in one (multi_get)"),
+    ("bulk_insert", "bulk insert streams; use bulk_docs"),
+    ("hilo", "HiLo ranges"),
+    ("identity", "identities by request; save documents under 'users|'"),
+    ("debug/identities", "the list of identities"),
+    ("subscriptions", "subscriptions"),
+    ("operations", "operations"),
+    ("changes", "the changes websocket; use _changes"),
+    ("revisions", "revisions"),
+    ("attachments", "attachments"),
+    ("counters", "counters"),
+    ("timeseries", "time series"),
+    ("cmpxchg", "compare-exchange values"),
+    ("transformers", "transformers"),
+    ("docs/size", "the size of a document"),
+    ("facets", "facets"),
+    ("smuggler", "export and import"),
+    ("replication", "replication"),
+    ("etl", "ETL"),
+    ("tasks", "tasks"),
+    ("task", "tasks"),
+    ("admin/tasks", "tasks"),
+    ("admin/configuration", "changing the configuration"),
+    ("admin/record", "the full database record"),
+    ("admin/revisions", "revisions"),
+    ("admin/expiration", "expiration"),
+    ("admin/sorters", "sorters"),
+    ("admin/analyzers", "analyzers"),
+    ("admin/indexes/enable", "enabling and disabling indexes; use admin/indexes/start and stop"),
+    ("admin/indexes/disable", "enabling and disabling indexes; use admin/indexes/start and stop"),
+    ("indexes/terms", "the terms of an index"),
+    ("indexes/set-lock", "locking indexes"),
+    ("indexes/set-priority", "priorities of indexes"),
+    ("indexes/has-changed", "comparing an index definition"),
+    ("indexes/debug", "the debug views of an index"),
+    ("info", "RavenDB's TCP protocol"),
+    ("_all_docs", "_all_docs; use docs?startsWith=…"),
+    ("_bulk_docs", "_bulk_docs; use bulk_docs"),
+    ("_bulk_get", "_bulk_get; use docs"),
+    ("_find", "_find"),
+    ("_index", "_index; use indexes"),
+    ("_design", "design documents; use indexes"),
+    ("_design_docs", "design documents; use indexes"),
+    ("_local", "_local documents"),
+    ("_revs_diff", "replication"),
+    ("_security", "_security"),
+];
+
+/// The same for whole paths.
+const SERVER_OPERATIONS: [(&str, &str); 8] = [
+    ("/admin/databases/enable", "enabling and disabling databases"),
+    ("/admin/databases/disable", "enabling and disabling databases"),
+    ("/admin/configuration", "changing the configuration"),
+    ("/configuration", "the server-wide client configuration"),
+    ("/info", "RavenDB's TCP protocol"),
+    ("/admin/cluster", "clusters"),
+    ("/admin/certificates", "certificates"),
+    ("/_all_dbs", "_all_dbs; use /databases"),
+];
+
+/// Answers what no route answers.
+pub(crate) async fn refuse(method: Method, uri: Uri) -> Response {
+    refusal(&method, uri.path()).into_response()
+}
+
+fn refusal(method: &Method, path: &str) -> ApiError {
+    let below = path.strip_prefix("/databases/").and_then(|rest| rest.split_once('/')).map(|(_, below)| below);
+    if let Some(below) = below {
+        if let Some((_, what)) = DATABASE_OPERATIONS.iter().find(|(operation, _)| is_below(below, operation)) {
+            return ApiError::unsupported(what);
+        }
+        match (method.as_str(), below) {
+            ("PATCH", "docs") => return ApiError::unsupported("patches"),
+            ("RESET", "indexes") => return ApiError::unsupported("resetting an index; delete it and put it again"),
+            ("DELETE", "indexes/errors") => return ApiError::unsupported("clearing the errors of an index"),
+            _ => {}
+        }
+    }
+    if let Some((_, what)) = SERVER_OPERATIONS.iter().find(|(operation, _)| is_below(path, operation)) {
+        return ApiError::unsupported(what);
+    }
+    let shown: String = path.chars().take(200).collect();
+    ApiError::new(StatusCode::NOT_FOUND, names::ROUTE, format!("There is no handler for {method} {shown}."))
+}
+
+fn is_below(path: &str, operation: &str) -> bool {
+    path.strip_prefix(operation).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(method: &str, path: &str) -> u16 {
+        refusal(&method.parse().unwrap(), path).status().as_u16()
+    }
+
+    #[test]
+    fn what_ravendb_has_and_treepie_has_not_is_named() {
+        for (method, path) in [
+            ("POST", "/databases/x/queries"),
+            ("GET", "/databases/x/streams/docs"),
+            ("GET", "/databases/x/hilo/next"),
+            ("PATCH", "/databases/x/docs"),
+            ("RESET", "/databases/x/indexes"),
+            ("GET", "/databases/x/_all_docs"),
+            ("POST", "/admin/databases/disable"),
+        ] {
+            assert_eq!(status(method, path), 501, "{method} {path}");
+        }
+        let error = refusal(&Method::POST, "/databases/x/subscriptions");
+        assert_eq!(error.message(), "Treepie does not support subscriptions.");
+    }
+
+    #[test]
+    fn what_nobody_has_is_not_found() {
+        for (method, path) in [
+            ("GET", "/databases/x/nope"),
+            ("PATCH", "/databases/x/collections/stats"),
+            ("GET", "/databases/x/queriesx"),
+            ("GET", "/"),
+            ("GET", "/databases/x"),
+        ] {
+            assert_eq!(status(method, path), 404, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The JSON of index definitions and of how indexes are doing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::node::{Empty, Metadata};
+use super::stats::{running_status, state};
+use super::text::time;
+use crate::index::definition::IndexDefinition;
+use crate::index::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
+use crate::script::{Phase, Texts};
+
+/// The body of `PUT …/indexes`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Definitions {
+    #[serde(rename = "Indexes")]
+    pub(crate) indexes: Vec<Map<String, Value>>,
+}
+
+/// Answers that are lists.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Results<T> {
+    #[serde(rename = "@metadata", skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata: Option<Metadata>,
+    pub(crate) results: Vec<T>,
+}
+
+/// What became of one definition.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct PutIndex {
+    pub(crate) index: String,
+    pub(crate) raft_command_index: u64,
+    /// Whether the definition is new or differs from the one that was there.
+    pub(crate) changed: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Definition {
+    name: String,
+    source_type: &'static str,
+    #[serde(rename = "Type")]
+    kind: &'static str,
+    lock_mode: &'static str,
+    archived_data_processing_behavior: Option<&'static str>,
+    priority: &'static str,
+    state: &'static str,
+    output_reduce_to_collection: Option<String>,
+    deployment_mode: Option<&'static str>,
+    reduce_output_index: Option<u64>,
+    pattern_for_output_reduce_to_collection_references: Option<String>,
+    pattern_references_collection_name: Option<String>,
+    configuration: Empty,
+    additional_sources: Empty,
+    additional_assemblies: [&'static str; 0],
+    reduce: Option<String>,
+    maps: Vec<String>,
+    fields: Empty,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct IndexStats {
+    name: String,
+    map_attempts: u64,
+    map_successes: u64,
+    map_errors: u64,
+    map_reference_attempts: Option<u64>,
+    map_reference_successes: Option<u64>,
+    map_reference_errors: Option<u64>,
+    reduce_attempts: u64,
+    reduce_successes: u64,
+    reduce_errors: u64,
+    reduce_output_collection: Option<String>,
+    reduce_output_reference_pattern: Option<String>,
+    pattern_references_collection_name: Option<String>,
+    mapped_per_second_rate: f64,
+    reduced_per_second_rate: f64,
+    max_number_of_outputs_per_document: u64,
+    collections: BTreeMap<String, CollectionProgress>,
+    last_querying_time: Option<String>,
+    state: &'static str,
+    priority: &'static str,
+    created_timestamp: Option<String>,
+    last_indexing_time: Option<String>,
+    is_stale: bool,
+    lock_mode: &'static str,
+    #[serde(rename = "Type")]
+    kind: &'static str,
+    search_engine_type: &'static str,
+    archived_data_processing_behavior: Option<&'static str>,
+    status: &'static str,
+    entries_count: u64,
+    errors_count: u64,
+    source_type: &'static str,
+    referenced_collections: [String; 0],
+    is_invalid_index: bool,
+    memory: Option<u64>,
+    last_batch_stats: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct CollectionProgress {
+    last_processed_document_etag: u64,
+    last_processed_tombstone_etag: u64,
+    last_processed_time_series_deleted_range_etag: u64,
+    document_lag: u64,
+    tombstone_lag: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct IndexErrors {
+    pub(crate) name: String,
+    pub(crate) errors: Vec<IndexError>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct IndexError {
+    timestamp: String,
+    document: String,
+    action: &'static str,
+    error: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct IndexingStatus {
+    status: &'static str,
+    indexes: Vec<IndexRunning>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct IndexRunning {
+    name: String,
+    status: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Staleness {
+    is_stale: bool,
+    staleness_reasons: Vec<String>,
+}
+
+/// Treepie's own: how far an index has come, and when it will be there.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Progress {
+    name: String,
+    state: &'static str,
+    status: &'static str,
+    is_building: bool,
+    is_stale: bool,
+    lag: u64,
+    documents_per_second: f64,
+    seconds_left: Option<f64>,
+    entries: u64,
+    groups: u64,
+    map_errors: u64,
+    reduce_errors: u64,
+    last_run: Option<String>,
+    sources: Vec<SourceProgress>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct SourceProgress {
+    collection: Option<String>,
+    watermark: u64,
+    lag: u64,
+}
+
+/// The kind of an index. A script says it by having a `reduce`.
+pub(crate) fn kind_of(definition: &IndexDefinition) -> &'static str {
+    let Texts { maps, reduce } = &definition.texts;
+    let has_reduce = |text: &String| text.lines().any(|line| line.trim_start().starts_with("fn reduce"));
+    if reduce.is_some() || maps.iter().any(has_reduce) { "MapReduce" } else { "Map" }
+}
+
+impl<T> Results<T> {
+    pub(crate) fn plain(results: Vec<T>) -> Self {
+        Self { metadata: None, results }
+    }
+}
+
+impl Definition {
+    pub(crate) fn new(definition: IndexDefinition, status: Option<&IndexStatus>) -> Self {
+        let kind = kind_of(&definition);
+        Self {
+            kind,
+            source_type: "Documents",
+            lock_mode: "Unlock",
+            archived_data_processing_behavior: None,
+            priority: "Normal",
+            state: status.map_or("Normal", |status| state(status.state)),
+            output_reduce_to_collection: status.and_then(|status| status.output.clone()).or(definition.output),
+            deployment_mode: None,
+            reduce_output_index: None,
+            pattern_for_output_reduce_to_collection_references: definition.reference_pattern,
+            pattern_references_collection_name: definition.reference_collection,
+            configuration: Empty {},
+            additional_sources: Empty {},
+            additional_assemblies: [],
+            reduce: definition.texts.reduce,
+            maps: definition.texts.maps,
+            fields: Empty {},
+            name: definition.name,
+        }
+    }
+}
+
+impl IndexStats {
+    pub(crate) fn new(definition: IndexDefinition, status: IndexStatus) -> Self {
+        Self {
+            map_attempts: status.map_attempts,
+            map_successes: status.map_attempts.saturating_sub(status.map_faults),
+            map_errors: status.map_faults,
+            map_reference_attempts: None,
+            map_reference_successes: None,
+            map_reference_errors: None,
+            reduce_attempts: status.reduce_attempts,
+            reduce_successes: status.reduce_attempts.saturating_sub(status.reduce_faults),
+            reduce_errors: status.reduce_faults,
+            kind: kind_of(&definition),
+            reduce_output_collection: status.output,
+            reduce_output_reference_pattern: definition.reference_pattern,
+            pattern_references_collection_name: definition.reference_collection,
+            mapped_per_second_rate: status.documents_per_second,
+            reduced_per_second_rate: 0.0,
+            max_number_of_outputs_per_document: 0,
+            collections: status.sources.iter().map(CollectionProgress::new).collect(),
+            last_querying_time: None,
+            state: state(status.state),
+            priority: "Normal",
+            created_timestamp: None,
+            last_indexing_time: status.last_run_micros.map(time),
+            is_stale: status.stale,
+            lock_mode: "Unlock",
+            search_engine_type: "None",
+            archived_data_processing_behavior: None,
+            status: running_status(status.state),
+            entries_count: status.entries,
+            errors_count: status.map_faults.saturating_add(status.reduce_faults),
+            source_type: "Documents",
+            referenced_collections: [],
+            is_invalid_index: status.state == IndexState::Error,
+            memory: None,
+            last_batch_stats: None,
+            name: status.name,
+        }
+    }
+}
+
+impl CollectionProgress {
+    fn new(source: &SourceStatus) -> (String, Self) {
+        let progress = Self {
+            last_processed_document_etag: source.watermark,
+            last_processed_tombstone_etag: source.watermark,
+            last_processed_time_series_deleted_range_etag: 0,
+            document_lag: source.lag,
+            tombstone_lag: 0,
+        };
+        (source.collection.clone().unwrap_or_else(|| "@all_docs".to_owned()), progress)
+    }
+}
+
+impl IndexError {
+    pub(crate) fn new(record: FaultRecord) -> Self {
+        let action = match record.fault.phase {
+            Phase::Definition => "Definition",
+            Phase::Map => "Map",
+            Phase::Reduce => "Reduce",
+            Phase::Finish => "Finish",
+        };
+        Self { timestamp: time(record.at_micros), document: record.subject, action, error: record.fault.to_string() }
+    }
+}
+
+impl IndexingStatus {
+    pub(crate) fn new(statuses: Vec<IndexStatus>) -> Self {
+        let all_paused = !statuses.is_empty() && statuses.iter().all(|status| status.state == IndexState::Paused);
+        let lines = statuses.into_iter().map(|it| IndexRunning { status: running_status(it.state), name: it.name });
+        Self { status: if all_paused { "Paused" } else { "Running" }, indexes: lines.collect() }
+    }
+}
+
+impl Staleness {
+    pub(crate) fn new(status: &IndexStatus) -> Self {
+        let behind = status.sources.iter().filter(|source| source.lag > 0);
+        let reasons = behind.map(|source| {
+            let (name, lag) = (source.collection.as_deref().unwrap_or("@all_docs"), source.lag);
+            format!("{lag} changes of collection '{name}' after etag {} are not taken in yet.", source.watermark)
+        });
+        Self { is_stale: status.stale, staleness_reasons: reasons.collect() }
+    }
+}
+
+impl Progress {
+    pub(crate) fn new(status: IndexStatus) -> Self {
+        let lags = status.sources.iter().map(|source| source.lag);
+        Self {
+            state: state(status.state),
+            status: running_status(status.state),
+            is_building: status.building,
+            is_stale: status.stale,
+            lag: lags.fold(0, u64::saturating_add),
+            documents_per_second: status.documents_per_second,
+            seconds_left: status.seconds_left,
+            entries: status.entries,
+            groups: status.groups,
+            map_errors: status.map_faults,
+            reduce_errors: status.reduce_faults,
+            last_run: status.last_run_micros.map(time),
+            sources: status
+                .sources
+                .into_iter()
+                .map(|it| SourceProgress { collection: it.collection, watermark: it.watermark, lag: it.lag })
+                .collect(),
+            name: status.name,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `index put`, `list`, `show`, `delete` and `status`.
+
+use crate::program::{Server, lines};
+
+const SUMS: &str = r#"source("Things");
+output("Sums");
+fn map(thing) {
+    emit(#{ Kind: thing.kind }, #{ Total: thing.n });
+}
+fn reduce(key, values) {
+    #{ Total: values.sum("Total") }
+}
+"#;
+
+fn server_with_things() -> Server {
+    let server = Server::start();
+    let lines = lines(0..300, |number| format!("{{\"kind\":{},\"n\":1}}", number % 3));
+    server.run_with(&["load", "-", "--collection", "Things"], lines).json();
+    server
+}
+
+#[test]
+fn an_index_lives_from_put_to_delete() {
+    let server = server_with_things();
+    server.file("Sums.rhai", SUMS);
+    assert_eq!(server.run(&["index", "put", "Sums.rhai"]).json()[0]["name"], "Sums");
+    let status = server.run(&["index", "status", "--wait"]).json();
+    assert_eq!((&status[0]["Name"], &status[0]["IsStale"]), (&"Sums".into(), &false.into()));
+    let sums = server.run(&["list", "--collection", "Sums"]).json();
+    assert_eq!(sums.len(), 3);
+    assert!(sums.iter().all(|sum| sum["Total"] == 100), "{sums:?}");
+    assert_eq!(server.run(&["index", "list"]).json()[0]["Name"], "Sums");
+    assert_eq!(server.run(&["index", "list", "--text"]).stdout, "INDEX  OUTPUT\nSums   Sums\n");
+    assert_eq!(server.run(&["index", "show", "sums", "--text"]).stdout, SUMS);
+    assert_eq!(server.run(&["index", "delete", "Sums"]).code, Some(0));
+    assert!(server.run(&["list", "--collection", "Sums"]).json().is_empty());
+    assert!(server.run(&["index", "list"]).json().is_empty());
+}
+
+#[test]
+fn status_for_people_is_a_table() {
+    let server = server_with_things();
+    server.run_with(&["index", "put", "-", "--name", "Sums"], SUMS).json();
+    let ran = server.run(&["index", "status", "sums", "--wait", "--text"]);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(
+        lines[0].split_whitespace().collect::<Vec<_>>(),
+        ["INDEX", "STATE", "LAG", "DOCS/S", "LEFT", "ENTRIES", "FAULTS"]
+    );
+    let cells: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!((cells[0], cells[1], cells[2], cells[5], cells[6]), ("Sums", "current", "0", "300", "0"));
+}
+
+#[test]
+fn a_refused_script_is_shown_with_line_and_caret() {
+    let server = Server::start();
+    server.file("Broken.rhai", "source(\"Things\");\nfn map(thing) {\n    emit(thing.kind, 1;\n}\n");
+    let ran = server.run(&["index", "put", "Broken.rhai"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("Broken.rhai:3:") && ran.stderr.contains("emit(thing.kind, 1;"), "{ran:?}");
+    assert!(ran.stderr.lines().any(|line| line.trim_end().ends_with('^')), "{ran:?}");
+}
+
+#[test]
+fn a_name_that_is_not_there_is_not_found() {
+    let server = Server::start();
+    server.run_with(&["put", "a"], "{}").json();
+    for arguments in [["index", "show", "Nope"], ["index", "delete", "Nope"], ["index", "status", "Nope"]] {
+        let ran = server.run(&arguments);
+        assert_eq!(ran.code, Some(3), "{arguments:?} {ran:?}");
+        assert!(ran.stderr.contains("'Nope'"), "{arguments:?} {ran:?}");
+    }
+    assert_eq!(server.run(&["index", "put", "-"]).code, Some(2), "standard input has no name");
+}
+
+#[test]
+fn waiting_for_an_index_in_error_ends_with_its_faults() {
+    let server = server_with_things();
+    let script = "source(\"Things\");\noutput(\"Out\");\nfn map(thing) {\n    throw \"no such thing\";\n}\nfn reduce(key, values) { values.sum(\"n\") }\n";
+    server.run_with(&["index", "put", "-", "--name", "Bad"], script).json();
+    let ran = server.run(&["index", "status", "Bad", "--wait", "--text"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("'Bad'") && ran.stderr.contains("no such thing"), "{ran:?}");
+    assert!(ran.stdout.contains("error"), "{ran:?}");
+}

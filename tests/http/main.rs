@@ -1,0 +1,17 @@
+//! The HTTP interface, through the real server on a free port: one module a behaviour, one function a sentence.
+
+mod batches;
+mod change_feed;
+mod clients_that_go_away;
+mod collections_and_statistics;
+mod databases;
+mod documents;
+mod expectations;
+mod ids_on_the_url;
+mod indexes;
+mod json_that_parsers_disagree_on;
+mod limits;
+mod lists;
+mod nodes_and_routes;
+mod shutdown;
+mod support;
