@@ -186,7 +186,7 @@ fn a_kill_at_any_step_of_a_commit_loses_nothing() {
 
 #[test]
 fn a_kill_at_any_step_of_an_index_run_loses_nothing() {
-    assert_survives(&[Step::RunRead, Step::RunReduced, Step::RunCommitted, Step::SweepCommitted]);
+    assert_survives(&[Step::RunRead, Step::RunMapped, Step::RunReduced, Step::RunCommitted, Step::SweepCommitted]);
 }
 
 #[test]
