@@ -320,11 +320,12 @@ impl Database {
         Ok(())
     }
 
-    /// Blocks until every running index (or those named, with all they feed on and that feed on them) has taken in everything
+    /// Blocks until every index (or those named, with all they feed on and that feed on them) has taken in everything
     /// written before the call. Not from async code.
     ///
     /// # Errors
-    /// [`DatabaseError::StillStale`] after `timeout`; [`DatabaseError::NoIndex`].
+    /// [`DatabaseError::StillStale`] after `timeout`, at once where only indexes in state `Error` are left;
+    /// [`DatabaseError::NoIndex`].
     pub fn wait_for_indexes(&self, names: Option<&[String]>, timeout: Duration) -> Result<(), DatabaseError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let runtime = runtime.map_err(|error| StoreError::Closed(format!("no timer could be started: {error}")))?;

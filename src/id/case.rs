@@ -51,7 +51,7 @@ mod tests {
             hasher.write_u8(0xFF);
         }
         assert_eq!(UNICODE_VERSION, (16, 0, 0));
-        assert_eq!(hasher.finish(), 0, "the table changed: a new format version");
+        assert_eq!(hasher.finish(), 12_347_503_838_242_538_696, "the table changed: a new format version");
     }
 
     #[test]

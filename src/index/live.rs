@@ -23,8 +23,8 @@ use crate::store::snapshot::Snapshot;
 pub(crate) struct Reached {
     /// Everything through this etag is taken in.
     pub through: u64,
-    /// Whether the index goes on; nobody waits for one that does not.
-    pub is_running: bool,
+    /// Whether the index was stopped for its faults, or is gone; nobody waits for one that does not go on.
+    pub is_errored: bool,
 }
 
 /// One index and its thread.
@@ -54,7 +54,7 @@ impl Index {
         progress: ProgressRecord,
         faults: FaultLog,
     ) -> Arc<Self> {
-        let reached = Reached { through: 0, is_running: !record.errored };
+        let reached = Reached { through: 0, is_errored: record.errored };
         Arc::new(Self {
             checked,
             context,
@@ -82,10 +82,10 @@ impl Index {
 
     /// Tells those who wait.
     pub(crate) fn reach(&self, through: Option<u64>) {
-        let is_running = self.state() == IndexState::Normal;
+        let is_errored = self.state() == IndexState::Error;
         self.reached.send_if_modified(|reached| {
             let now =
-                Reached { through: through.map_or(reached.through, |etag| etag.max(reached.through)), is_running };
+                Reached { through: through.map_or(reached.through, |etag| etag.max(reached.through)), is_errored };
             std::mem::replace(reached, now) != now
         });
     }

@@ -122,7 +122,7 @@ impl Registry {
         let rows = vec![meta(definition_name(record.number), &record)];
         self.store.commit(Commit { author: Author::Index(record.number), rows, ..Commit::default() })?;
         if let Some(index) = index {
-            index.reached.send_modify(|reached| reached.is_running = false);
+            index.reached.send_modify(|reached| reached.is_errored = true);
         }
         super::retire::delete_index(&self.store, &record)?;
         self.indexes.write().remove(&crate::id::lower(name));

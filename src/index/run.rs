@@ -25,8 +25,8 @@ use crate::store::commit::{Operation, RowChange};
 use crate::store::keyspace::{
     self, Family, GroupHash, KeyRange, entry, group_prefix, map_document, map_entry, reduce_group,
 };
-use crate::store::scan::Direction;
 use crate::store::probe::Step;
+use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
 /// When a batch closes.

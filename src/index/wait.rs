@@ -7,8 +7,9 @@ use super::graph;
 use super::live::Index;
 use crate::store::Store;
 
-/// Waits until the indexes that run (all, or those named with all they feed on and that feed on them) have taken in everything written before
-/// the call. Returns the names of those that have not in time; empty when all have.
+/// Waits until the indexes (all, or those named with all they feed on and that feed on them) have taken in everything written before the
+/// call. Returns the names of those that have not in time; empty when all have. One that was stopped for its faults is not waited for, and
+/// is among those that have not.
 ///
 /// # Cancel safety
 /// Dropping the future has no effect on the indexes.
@@ -28,10 +29,10 @@ pub(crate) async fn wait(
         // Indexes before this one have written their outputs by now.
         let through = store.progress().written;
         let mut reached = index.reached.subscribe();
-        let is_there = reached.wait_for(|reached| reached.through >= through || !reached.is_running);
+        let is_there = reached.wait_for(|reached| reached.through >= through || reached.is_errored);
         match tokio::time::timeout_at(deadline, is_there).await {
-            Ok(_) => {}
-            Err(_) => stale.push(index.context.name.to_string()),
+            Ok(Ok(reached)) if reached.through >= through => {}
+            _ => stale.push(index.context.name.to_string()),
         }
     }
     stale

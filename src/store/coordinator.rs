@@ -110,12 +110,23 @@ impl Embedded {
         &self,
         counters: impl Iterator<Item = (&'c String, &'c Arc<Mutex<Counter>>)>,
     ) -> Result<(), StoreError> {
-        let rows = counters.filter_map(|(key, counter)| {
-            let Counter { last, durable } = *counter.lock();
-            (last < durable).then(|| own_row(&meta::identity(key), codec::encode(&last)))
-        });
-        let rows = rows.collect::<Vec<_>>();
-        if rows.is_empty() { Ok(()) } else { self.write(rows) }
+        // All stay locked until the rows are written: no number may be taken in between.
+        let mut unused = Vec::new();
+        let mut rows = Vec::new();
+        for (key, counter) in counters {
+            let counter = counter.lock();
+            if counter.last < counter.durable {
+                rows.push(own_row(&meta::identity(key), codec::encode(&counter.last)));
+                unused.push(counter);
+            }
+        }
+        if !rows.is_empty() {
+            self.write(rows)?;
+        }
+        for mut counter in unused {
+            counter.durable = counter.last;
+        }
+        Ok(())
     }
 
     fn write(&self, rows: Vec<RowChange>) -> Result<(), StoreError> {

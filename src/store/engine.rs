@@ -198,7 +198,8 @@ fn family_options(family: Family, memory: &Memory) -> Options {
     let mut options = Options::default();
     options.set_compression_type(DBCompressionType::Lz4);
     options.set_write_buffer_size((memory.write_buffer_bytes / 4).max(1 << 20));
-    options.set_max_write_buffer_number(3);
+    // Writes wait for the flush when both are full: that bounds the memory of a store whose disk lags behind.
+    options.set_max_write_buffer_number(2);
     options.set_arena_block_size(256 << 10);
     match family {
         // Read by whole key, often in vain.

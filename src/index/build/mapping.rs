@@ -247,6 +247,10 @@ impl ChunkWork<'_> {
         let documents = snapshot.get_many(&ids)?;
         for ((id, change), document) in ids.iter().zip(changes).zip(documents) {
             let is_fresh = change.etag <= fresh_through;
+            let is_newest = document.as_ref().is_some_and(|document| document.etag == change.etag);
+            if is_fresh && !is_newest {
+                continue; // nothing of it is there yet, and what it is now comes later in the feed
+            }
             self.map_document(&snapshot, id, document.as_ref(), is_fresh)?;
         }
         self.out.documents = changes.len();

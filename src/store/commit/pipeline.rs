@@ -118,7 +118,10 @@ impl Committer {
         });
         self.state.end_group();
         match result {
-            Ok(()) => answer(members),
+            Ok(()) => {
+                answer(members);
+                self.reached(Step::AfterPublish);
+            }
             Err(error) => {
                 let reason = self.fail(&error);
                 for member in members {
@@ -126,7 +129,6 @@ impl Committer {
                 }
             }
         }
-        self.reached(Step::AfterPublish);
         if self.sync_deadline().is_some_and(|deadline| deadline <= Instant::now()) {
             self.sync_or_fail();
         }

@@ -5,6 +5,7 @@
 //!
 //! Next on the walk: `parse`, then `commit`.
 
+mod check;
 mod parse;
 mod render;
 

@@ -1,6 +1,6 @@
 //! The strict reading of a document's JSON.
 //!
-//! serde_json reads, a visitor of our own checks what it lets pass: duplicate keys, nesting. The body is the caller's text
+//! serde_json reads, and `check` refuses what it lets pass: duplicate keys, nesting. The body is the caller's text
 //! with the property `@metadata` cut out; `@metadata` itself is read a second time, to take its keys apart.
 
 use std::borrow::Cow;
@@ -8,16 +8,13 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::check::{Check, Key, Keys, too_deep};
 use super::{Document, DocumentError, ParsedDocument};
 use crate::store::collections::{EMPTY, check_name};
 
-/// The deepest nesting of objects and arrays; the document itself is the first level.
-const DEPTH_MAX: usize = 127;
-/// Keys of one object that are compared one by one; beyond, a set finds duplicates.
-const COMPARED_MAX: usize = 16;
 /// The property that is no property.
 const METADATA: &str = "@metadata";
 /// Keys of `@metadata` that the server sets.
@@ -85,62 +82,6 @@ fn without_property(text: &str, start: usize, end: usize) -> String {
     body
 }
 
-/// The keys of the objects that are being read, outermost first.
-#[derive(Default)]
-struct Keys<'de> {
-    stack: Vec<Cow<'de, str>>,
-}
-
-impl<'de> Keys<'de> {
-    /// Adds a key to the object whose keys begin at `first`, unless the object has it already.
-    fn add(&mut self, first: usize, many: &mut HashSet<String>, key: Cow<'de, str>) -> Result<(), String> {
-        let present = self.stack.get(first..).unwrap_or_default();
-        let is_new = if present.len() < COMPARED_MAX {
-            !present.contains(&key)
-        } else {
-            if many.is_empty() {
-                many.extend(present.iter().map(|key| key.as_ref().to_owned()));
-            }
-            many.insert(key.as_ref().to_owned())
-        };
-        if !is_new {
-            return Err(format!(
-                "duplicate key '{}': readers disagree on which one counts; keep one",
-                crate::id::cut(&key)
-            ));
-        }
-        self.stack.push(key);
-        Ok(())
-    }
-}
-
-/// A key, borrowed where it has no escapes.
-struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
-        reader.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(key.to_owned()))
-    }
-}
-
 /// The document: checks its properties and finds `@metadata`.
 struct Properties<'k, 'de> {
     keys: &'k mut Keys<'de>,
@@ -164,7 +105,7 @@ impl<'de> Visitor<'de> for Properties<'_, 'de> {
                 map.next_value_seed(Check { keys: self.keys, depth: 1 })?;
             }
         }
-        self.keys.stack.clear();
+        self.keys.end_object(0);
         Ok(metadata)
     }
 }
@@ -207,7 +148,7 @@ impl<'de> Visitor<'de> for MetadataKeys<'_, 'de> {
                 }
             }
         }
-        self.keys.stack.clear();
+        self.keys.end_object(0);
         own.text.push('}');
         Ok(own)
     }
@@ -280,79 +221,6 @@ impl Visitor<'_> for OptionalText {
     }
 }
 
-/// Any value: read to its end and forgotten.
-struct Check<'k, 'de> {
-    keys: &'k mut Keys<'de>,
-    /// Objects and arrays around it.
-    depth: usize,
-}
-
-impl Check<'_, '_> {
-    fn deeper<E: serde::de::Error>(&self) -> Result<usize, E> {
-        if self.depth < DEPTH_MAX {
-            return Ok(self.depth + 1);
-        }
-        Err(E::custom(too_deep()))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Check<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Check<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<(), A::Error> {
-        let depth = self.deeper()?;
-        while sequence.next_element_seed(Check { keys: self.keys, depth })?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let depth = self.deeper()?;
-        let (first, mut many) = (self.keys.stack.len(), HashSet::new());
-        while let Some(key) = map.next_key_seed(Key)? {
-            self.keys.add(first, &mut many, key).map_err(A::Error::custom)?;
-            map.next_value_seed(Check { keys: self.keys, depth })?;
-        }
-        self.keys.stack.truncate(first);
-        Ok(())
-    }
-}
-
 fn not_utf8(json: &[u8], valid: usize) -> DocumentError {
     let text = String::from_utf8_lossy(json.get(..valid).unwrap_or_default());
     let (line, column) = position(&text, text.len());
@@ -383,10 +251,6 @@ fn without_position(error: &serde_json::Error) -> String {
         message.truncate(end);
     }
     if message == "recursion limit exceeded" { too_deep() } else { message }
-}
-
-fn too_deep() -> String {
-    format!("objects and arrays are nested more than {DEPTH_MAX} deep; flatten the document")
 }
 
 #[cfg(test)]
@@ -424,7 +288,7 @@ mod tests {
             (r#"{"a":1,"@metadata":{}}"#, r#"{"a":1}"#),
             (r#"{"a":1,"@metadata":{"@collection":"C"},"b":2}"#, r#"{"a":1,"b":2}"#),
             (r#"{"@metadata":{}}"#, "{}"),
-            ("{ \"a\" : 1 ,\n \"@metadata\" : { \"x\" : [ ] } ,\n \"b\" : 2 } ", "{ \"a\" : 1,\n \"b\" : 2 }"),
+            ("{ \"a\" : 1 ,\n \"@metadata\" : { \"x\" : [ ] } ,\n \"b\" : 2 } ", "{ \"a\" : 1 ,\n \"b\" : 2 }"),
             (r#"{"\u0040metadata":{},"a":1}"#, r#"{"a":1}"#),
             (r#"{"a":{"@metadata":{"@collection":"C"}}}"#, r#"{"a":{"@metadata":{"@collection":"C"}}}"#),
             (r#"{"a":"\"@metadata\":{},","@metadata":{}}"#, r#"{"a":"\"@metadata\":{},"}"#),
