@@ -18,6 +18,7 @@ mod load;
 mod output;
 mod put;
 mod serve;
+mod size;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};

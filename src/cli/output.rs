@@ -12,8 +12,8 @@ use super::Failure;
 /// For whom the output is.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct OutputArgs {
-    /// Print JSON lines, also on a terminal
-    #[arg(long, conflicts_with = "text")]
+    /// Print JSON lines, also on a terminal; goes before --text
+    #[arg(long)]
     json: bool,
     /// Print for people, also when piped
     #[arg(long, env = "TREEPIE_TEXT", value_parser = clap::builder::FalseyValueParser::new())]

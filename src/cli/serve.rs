@@ -1,6 +1,7 @@
 //! `treepie serve`: a server, until it is told to stop.
 
 use std::future::pending;
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,18 +9,20 @@ use clap::{Args, ValueEnum};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use treepie::database::DatabaseSettings;
+use treepie::id::check_node_tag;
 use treepie::server::{Server, ServerSettings};
-use treepie::store::Durability;
+use treepie::store::{Durability, Memory};
 
 use super::Failure;
 use super::output::{Output, OutputArgs, notice};
+use super::size::Size;
 
 /// Run a server
 #[derive(Debug, Args)]
 #[command(after_help = "\
 SIGTERM and SIGINT end it: requests and index runs in hand are finished and synced. A second signal ends it at once;
-what was answered before is on disk then, too, unless durability is relaxed. TREEPIE_LOG chooses what is logged on standard error: info, debug,
-treepie::index=debug.")]
+what was answered before is on disk then, too, unless durability is relaxed. The log's filter is a level (info, debug) or
+levels by part: warn,treepie::index=debug.")]
 pub(crate) struct Serve {
     /// The data directory; created where there is none
     #[arg(long, default_value = "./treepie-data", value_name = "DIR")]
@@ -33,6 +36,18 @@ pub(crate) struct Serve {
     /// When a write is on disk
     #[arg(long, default_value = "strict", value_name = "WHEN")]
     durability: DurabilityArg,
+    /// Memory for writes that are not yet in files, of all databases together
+    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
+    write_buffer: Size,
+    /// Memory for blocks read from files, of all databases together
+    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
+    block_cache: Size,
+    /// The largest document that is taken
+    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
+    document_max: Size,
+    /// The largest batch that is taken, decompressed
+    #[arg(long, default_value = "256MiB", value_name = "SIZE")]
+    batch_max: Size,
     /// What is logged on standard error
     #[arg(long, env = "TREEPIE_LOG", default_value = "warn,treepie=info", value_name = "FILTER")]
     log: String,
@@ -52,7 +67,8 @@ impl Serve {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let filter = EnvFilter::try_new(&self.log)
             .map_err(|error| Failure::usage(format!("--log '{}' is no filter: {error}", self.log)))?;
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        let colours = std::io::stderr().is_terminal();
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
         // Both signals are caught before anything is open.
         let stop = Stop::new()?;
         let server = Server::bind(self.settings()).await.map_err(|error| {
@@ -81,7 +97,11 @@ impl Serve {
                 Durability::Relaxed
             }
         };
-        ServerSettings::new(self.data.clone(), self.listen, database)
+        database.store.memory = Some(Memory::new(self.write_buffer.0, self.block_cache.0));
+        let mut settings = ServerSettings::new(self.data.clone(), self.listen, database);
+        settings.limits.document_bytes_max = self.document_max.0;
+        settings.limits.batch_bytes_max = self.batch_max.0;
+        settings
     }
 }
 
@@ -116,6 +136,5 @@ impl Stop {
 }
 
 fn node_tag(text: &str) -> Result<String, String> {
-    let fits = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase());
-    if fits { Ok(text.to_owned()) } else { Err("it must be 1 to 4 capital letters A to Z".to_owned()) }
+    check_node_tag(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }

@@ -6,14 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use rhai::{Dynamic, Engine, EvalContext, Module, OptimizationLevel};
+use rhai::{Dynamic, Engine, EvalContext, OptimizationLevel};
 
 use super::Limits;
-use super::functions::{self, definition::AllDocs};
+use super::functions;
+use super::host::Object;
 use super::state::State;
 
 /// Nesting of expressions, at top level and in functions. A script of this depth fits the stated stack.
-const EXPRESSION_DEPTH_MAX: usize = 64;
+const EXPRESSION_DEPTH_MAX: usize = 128;
 
 /// Variables in view of one function.
 const VARIABLES_MAX: usize = 64;
@@ -85,9 +86,6 @@ pub(super) fn equip(engine: &mut Engine, state: &Rc<State>, names: &BTreeSet<Str
     functions::document::register(engine, state, names);
     functions::emit::register(engine, state);
     functions::definition::register(engine, state);
-    let mut constants = Module::new();
-    constants.set_var("ALL_DOCS", AllDocs);
-    engine.register_global_module(constants.into());
 }
 
 /// Makes the top level's constants visible in all functions, and checks the sizes of containers as they are reached.
@@ -103,7 +101,7 @@ pub(super) fn watch_variables(engine: &mut Engine, state: &Rc<State>, constants:
         match value {
             None => Ok(constants.get(name).cloned()),
             Some(value) => {
-                if value.is_array() || value.is_map() {
+                if value.is_array() || value.is_map() || value.is::<Object>() {
                     functions::collections::check_size(&state, value)?;
                 }
                 Ok(None)

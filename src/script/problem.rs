@@ -1,5 +1,7 @@
 //! A failure inside a script, on its way through Rhai: message and hint, until it becomes a [`super::Fault`].
 
+#![expect(clippy::unnecessary_box_returns, reason = "native functions return boxed errors")]
+
 use rhai::{Dynamic, EvalAltResult, Position};
 
 /// What native functions return on failure.

@@ -19,7 +19,6 @@ use super::host::object::METADATA;
 use super::host::{About, List, Object};
 use super::json::{self, Span};
 use super::program::definition::Compiled;
-use super::program::text::Text;
 use super::state::State;
 use super::{Emitted, Fault, MapInput, Phase, Program};
 
@@ -77,7 +76,7 @@ impl Runner {
             let finding = Finding::new("the stored document is not a JSON object");
             return Err(finding.in_phase(Phase::Map, "script"));
         };
-        self.call(Phase::Map, source.text, &source.function, |_| Ok(vec![Dynamic::from(object)]), |_, _| Ok(()))?;
+        self.call(Phase::Map, Some(source.text), &source.function, |_| Ok(vec![Dynamic::from(object)]), |_, _| Ok(()))?;
         Ok(self.state.emitted.take())
     }
 
@@ -86,10 +85,9 @@ impl Runner {
     /// # Errors
     /// A [`Fault`] of phase `Reduce`.
     pub fn reduce(&mut self, key: &[u8], values: &[&[u8]]) -> Result<Vec<u8>, Fault> {
-        let text = self.reducer_text();
         self.call(
             Phase::Reduce,
-            text,
+            None,
             "reduce",
             |_| Ok(vec![decoded(key)?, Dynamic::from(List::group(values)?)]),
             |state, result| encoded(state, &result),
@@ -107,14 +105,13 @@ impl Runner {
         if value == encoding::NULL {
             return Ok(None);
         }
-        let text = self.reducer_text();
+        let label = self.compiled.reducer().map_or_else(|| "script".to_owned(), |text| text.label().to_owned());
         if !self.program.has_finish {
-            let label = self.compiled.maps.get(text).or_else(|| self.compiled.reducer()).map_or("script", Text::label);
-            return document(key, value).map_err(|finding| finding.function("reduce").in_phase(Phase::Finish, label));
+            return document(key, value).map_err(|finding| finding.function("reduce").in_phase(Phase::Finish, &label));
         }
         let finished = self.call(
             Phase::Finish,
-            text,
+            None,
             "finish",
             |_| Ok(vec![decoded(key)?, decoded(value)?]),
             |state, result| encoded(state, &result),
@@ -122,25 +119,19 @@ impl Runner {
         if finished == encoding::NULL {
             return Ok(None);
         }
-        let label = self.compiled.reducer().map_or("script", Text::label);
-        document(key, &finished).map_err(|finding| finding.function("finish").in_phase(Phase::Finish, label))
+        document(key, &finished).map_err(|finding| finding.function("finish").in_phase(Phase::Finish, &label))
     }
 
-    /// The number that stands for the text with `reduce`.
-    fn reducer_text(&self) -> usize {
-        usize::MAX
-    }
-
-    /// One call: a fresh budget, arguments made and result taken inside the same guard.
+    /// One call, into a map script or, without its number, into the one that reduces: a fresh budget, arguments made and result taken inside the same guard.
     fn call<T>(
         &mut self,
         phase: Phase,
-        text: usize,
+        map: Option<usize>,
         function: &str,
         arguments: impl FnOnce(&State) -> Result<Vec<Dynamic>, super::problem::Failure>,
         take: impl FnOnce(&State, Dynamic) -> Result<T, super::problem::Failure>,
     ) -> Result<T, Fault> {
-        let text = if text == usize::MAX { self.compiled.reducer() } else { self.compiled.maps.get(text) };
+        let text = map.map_or_else(|| self.compiled.reducer(), |map| self.compiled.maps.get(map));
         let Some(text) = text else {
             return Err(Finding::new(format!("there is no function {function}")).in_phase(phase, "script"));
         };

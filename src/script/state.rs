@@ -99,7 +99,7 @@ impl State {
         self.operations.set(operations);
         if operations > self.limits.operations_max {
             self.ended.set(Some(Ended::Operations));
-        } else if operations % CHECK_EVERY == 1 {
+        } else if operations.is_multiple_of(CHECK_EVERY) {
             self.look();
         }
         self.ended.get().map(|_| Dynamic::UNIT)
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// Charges work that a native function does in one step. One charge costs at least nothing, at most what it says.
+    /// Charges work that a native function does in one step.
     pub(super) fn charge(&self, operations: usize) -> Result<(), Failure> {
         if operations == 0 {
             return Ok(());

@@ -1,7 +1,6 @@
 //! Request bodies: read whole, within a limit, a time, and a budget that all requests share.
 //!
-//! A body that is too large is read on for a while and thrown away, because a connection that is closed over unread
-//! bytes is reset, and the caller then never sees the answer.
+//! What is left of a body that was refused is read by `drain`.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -123,14 +122,14 @@ impl Reader<'_> {
     async fn read_whole(&mut self, headers: &HeaderMap, limit: BodyLimit) -> Result<Payload, ApiError> {
         let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
         if declared.is_some_and(|length| length > limit.bytes) {
-            return Err(self.refuse(limit).await);
+            return Err(limit.exceeded());
         }
         let mut share = Share { budget: Arc::clone(&self.host.bodies), permit: None, units: 0 };
         share.grow_to(declared.unwrap_or(0))?;
         let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(1 << 20));
         while let Some(chunk) = self.next().await? {
             if bytes.len() + chunk.len() > limit.bytes {
-                return Err(self.refuse(limit).await);
+                return Err(limit.exceeded());
             }
             share.grow_to(bytes.len() + chunk.len())?;
             bytes.extend_from_slice(&chunk);
@@ -153,18 +152,6 @@ impl Reader<'_> {
                 ),
             )),
         }
-    }
-
-    /// Reads on, as far again as the limit goes, so that the caller gets to see the refusal.
-    async fn refuse(&mut self, limit: BodyLimit) -> ApiError {
-        let mut left = limit.bytes;
-        while let Ok(Some(chunk)) = self.next().await {
-            match left.checked_sub(chunk.len()) {
-                Some(rest) => left = rest,
-                None => break,
-            }
-        }
-        limit.exceeded()
     }
 }
 

@@ -3,8 +3,6 @@
 //! This is the way of bulk loads, so the batch is never built as a tree of values: commands are read in one pass with
 //! their documents as slices of the body's text, and each slice goes to `Document::parse` as it stands.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -16,13 +14,14 @@ use serde_json::value::RawValue;
 use super::body::{self, BodyLimit, Payload};
 use super::documents::check_inner_id;
 use super::error::{ApiError, names};
+use super::index_wait::IndexWait;
 use super::json;
 use super::query::Query;
 use super::registry::Lease;
 use super::router::Shared;
 use super::settings::ServerLimits;
 use super::wire::text::{time, write_string};
-use crate::database::Write;
+use crate::database::{DatabaseError, Write};
 use crate::store::commit::{Expected, OperationResult};
 use crate::store::document::Document;
 
@@ -88,13 +87,6 @@ enum Asked {
     Delete(Expected),
 }
 
-/// What a batch waits for after it is written.
-struct WaitForIndexes {
-    timeout: Duration,
-    throw: bool,
-    names: Option<Vec<String>>,
-}
-
 /// Writes a batch.
 pub(crate) async fn run(
     State(host): State<Shared>,
@@ -104,38 +96,18 @@ pub(crate) async fn run(
     body: Body,
 ) -> Result<Response, ApiError> {
     let limits = host.settings.limits.clone();
-    let wait = WaitForIndexes::read(&query, &limits)?;
+    let wait = IndexWait::read(&query, &lease, &limits)?;
     let payload = body::read(&host, &headers, body, BodyLimit::batch(&limits)).await?;
     let writes = if payload.bytes().len() <= PARSE_IN_PLACE_BYTES {
         read_batch(&payload, &limits)?
     } else {
         host.blocking(move || read_batch(&payload, &limits)).await?
     };
-    let committed = lease.write_async(writes).await?;
+    let committed = lease.write_async(writes).await.map_err(refused)?;
     if let Some(wait) = wait {
-        wait.wait(&lease).await?;
+        wait.wait(&host, lease).await?;
     }
     Ok(json::json_bytes(StatusCode::CREATED, write_results(&committed.results)))
-}
-
-impl WaitForIndexes {
-    fn read(query: &Query, limits: &ServerLimits) -> Result<Option<Self>, ApiError> {
-        let Some(timeout) = query.time_span("waitForIndexesTimeout")? else { return Ok(None) };
-        let names: Vec<String> =
-            query.all("waitForSpecificIndex").filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        Ok(Some(Self {
-            timeout: timeout.min(limits.wait_max),
-            throw: query.switch("waitForIndexThrow", true)?,
-            names: Some(names).filter(|names| !names.is_empty()),
-        }))
-    }
-
-    async fn wait(self, lease: &Lease) -> Result<(), ApiError> {
-        match lease.wait_for_indexes_async(self.names, self.timeout).await {
-            Err(crate::database::DatabaseError::StillStale { .. }) if !self.throw => Ok(()),
-            outcome => Ok(outcome?),
-        }
-    }
 }
 
 fn read_batch(payload: &Payload, limits: &ServerLimits) -> Result<Vec<Write>, ApiError> {
@@ -201,6 +173,18 @@ fn check_put(command: &Command<'_>, limits: &ServerLimits) -> Result<Document, A
     let parsed = Document::parse(json)?;
     check_inner_id(&parsed, command.id.as_deref())?;
     Ok(parsed.document)
+}
+
+/// Names the command that a write was refused for.
+fn refused(error: DatabaseError) -> ApiError {
+    let operation = match &error {
+        DatabaseError::Write { operation, .. } => Some(*operation),
+        _ => None,
+    };
+    match operation {
+        Some(position) => ApiError::from(error).at(&format!("Nothing was written: command {position}, counted from 0")),
+        None => error.into(),
+    }
 }
 
 /// Names a command in an error.

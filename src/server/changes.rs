@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
@@ -16,7 +17,7 @@ use tracing::Instrument;
 
 use super::error::ApiError;
 use super::feed::{Batch, Framing, Position, Reader};
-use super::host::{Host, signalled};
+use super::host::{Host, InHand, signalled};
 use super::json;
 use super::query::{Query, bad};
 use super::registry::Lease;
@@ -67,6 +68,7 @@ enum Woken {
 /// Answers with the feed.
 pub(crate) async fn changes(
     State(host): State<Shared>,
+    Extension(held): Extension<InHand>,
     lease: Lease,
     query: Query,
     headers: HeaderMap,
@@ -82,7 +84,6 @@ pub(crate) async fn changes(
         node_tag: host.node.tag.clone(),
         lease,
     };
-    let held = host.take_request()?;
     let content_type = match asked.framing {
         Framing::Array => json::CONTENT_TYPE,
         Framing::Lines => HeaderValue::from_static("application/json"),

@@ -14,19 +14,25 @@ use super::router::Shared;
 use super::stream;
 use super::wire::stats::{CollectionStats, DetailedCollectionStats};
 use crate::store::changes::Feed;
+use crate::store::snapshot::{CollectionCount, DatabaseCount};
 
 pub(crate) async fn stats(State(host): State<Shared>, lease: Lease) -> Result<Response, ApiError> {
-    let counts = host.blocking(move || Ok(lease.store().snapshot().collections()?)).await?;
-    Ok(json(StatusCode::OK, &CollectionStats::new(&counts)))
+    let (total, counts) = host.blocking(move || count(&lease)).await?;
+    Ok(json(StatusCode::OK, &CollectionStats::new(&total, &counts)))
 }
 
 pub(crate) async fn stats_detailed(State(host): State<Shared>, lease: Lease) -> Result<Response, ApiError> {
-    let counts = host.blocking(move || Ok(lease.store().snapshot().collections()?)).await?;
-    Ok(json(StatusCode::OK, &DetailedCollectionStats::new(&counts)))
+    let (total, counts) = host.blocking(move || count(&lease)).await?;
+    Ok(json(StatusCode::OK, &DetailedCollectionStats::new(&total, &counts)))
 }
 
 pub(crate) async fn documents(State(host): State<Shared>, lease: Lease, query: Query) -> Result<Response, ApiError> {
     let selection = Selection::Newest(Feed::Collection(query.required("name")?.to_owned()));
     let page = page(&query, query.switch("metadataOnly", false)?)?;
     stream::listing(&host, json::CONTENT_TYPE, move |sink| listing::write(&lease, &selection, page, b"]}", sink)).await
+}
+
+fn count(lease: &Lease) -> Result<(DatabaseCount, Vec<CollectionCount>), ApiError> {
+    let snapshot = lease.store().snapshot();
+    Ok((snapshot.count()?, snapshot.collections()?))
 }

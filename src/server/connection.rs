@@ -20,6 +20,7 @@ use super::node::Node;
 use super::registry::Databases;
 use super::router::{self, Shared};
 use super::settings::{ServerLimits, ServerSettings};
+use crate::store::Memory;
 
 /// Requests at one moment on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 256;
@@ -28,6 +29,22 @@ const STREAMS_MAX: u32 = 256;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A server that is bound to its address, with its databases open.
+///
+/// ```
+/// use treepie::database::DatabaseSettings;
+/// use treepie::server::{Server, ServerSettings};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let data = directory.path().to_owned();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let settings = ServerSettings::new(data, ([127, 0, 0, 1], 0).into(), DatabaseSettings::default());
+/// let server = Server::bind(settings).await?;
+/// assert_ne!(server.local_address()?.port(), 0);
+/// let stop = async { /* completes when it is time to stop */ };
+/// server.run(stop).await
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -44,7 +61,10 @@ impl Server {
     /// # Cost
     /// As long as the slowest database takes to open; several are opened at once.
     pub async fn bind(settings: ServerSettings) -> io::Result<Self> {
-        let (data, database) = (settings.data.clone(), settings.database.clone());
+        let (data, mut database) = (settings.data.clone(), settings.database.clone());
+        // One budget for all databases: a budget for each would grow with their number.
+        let store = &mut database.store;
+        store.memory.get_or_insert_with(|| Memory::new(store.write_buffer_bytes, store.block_cache_bytes));
         let opening = tokio::task::spawn_blocking(move || {
             std::fs::create_dir_all(&data)?;
             let node = Node::open(&data, &database.store.id_rules)?;

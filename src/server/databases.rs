@@ -130,6 +130,7 @@ fn check_record(record: &Value, name: &str) -> Result<(), ApiError> {
     for part in ["Indexes", "Sharding", "Revisions", "Expiration", "Refresh", "Sorters", "Analyzers"] {
         let asked = match fields.get(part) {
             Some(Value::Object(inner)) => !inner.is_empty(),
+            Some(Value::Array(inner)) => !inner.is_empty(),
             None | Some(Value::Null) => false,
             Some(_) => true,
         };

@@ -13,6 +13,7 @@ use super::conditions;
 use super::error::ApiError;
 use super::host::Host;
 use super::includes::{Includes, Named};
+use super::index_wait::IndexWait;
 use super::json;
 use super::listing::{self, Page, Selection};
 use super::patterns::Patterns;
@@ -77,7 +78,7 @@ pub(crate) async fn head(
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let id = DocumentId::new(query.required("id")?, lease.store().id_rules())?;
+    let id = DocumentId::existing(query.required("id")?)?;
     let found = host.blocking(move || Ok(lease.store().snapshot().get(&id)?)).await?;
     let Some(document) = found else { return Ok(absent()) };
     let known = conditions::is_known(&headers, &document.change_vector)?;
@@ -95,6 +96,7 @@ pub(crate) async fn put(
 ) -> Result<Response, ApiError> {
     let id = query.get("id").map(str::to_owned);
     let expected = conditions::expected(&headers)?;
+    let wait = IndexWait::read(&query, &lease, &host.settings.limits)?;
     let payload = body::read(&host, &headers, body, BodyLimit::document(&host.settings.limits)).await?;
     let parsed = if payload.bytes().len() <= PARSE_IN_PLACE_BYTES {
         Document::parse(payload.bytes())?
@@ -106,6 +108,9 @@ pub(crate) async fn put(
     let Some(OperationResult::Put { id, change_vector, .. }) = committed.results.first() else {
         return Err(ApiError::internal("The commit of a put has no result of a put."));
     };
+    if let Some(wait) = wait {
+        wait.wait(&host, lease).await?;
+    }
     let mut answer = b"{\"Id\":".to_vec();
     write_string(id, &mut answer);
     answer.extend_from_slice(b",\"ChangeVector\":");
@@ -115,10 +120,19 @@ pub(crate) async fn put(
 }
 
 /// Deletes one document; one that is missing is deleted already.
-pub(crate) async fn delete(lease: Lease, query: Query, headers: HeaderMap) -> Result<Response, ApiError> {
+pub(crate) async fn delete(
+    State(host): State<Shared>,
+    lease: Lease,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let id = query.required("id")?.to_owned();
     let expected = conditions::expected(&headers)?;
+    let wait = IndexWait::read(&query, &lease, &host.settings.limits)?;
     lease.write_async(vec![Write::Delete { id, expected }]).await?;
+    if let Some(wait) = wait {
+        wait.wait(&host, lease).await?;
+    }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -149,7 +163,7 @@ async fn get_one(host: &Host, lease: Lease, id: &str, form: Form, headers: &Head
             "The query parameter 'id' is empty; give an id, or leave it out to list documents.",
         ));
     }
-    let id = DocumentId::new(id, lease.store().id_rules())?;
+    let id = DocumentId::existing(id)?;
     let read = move || {
         let found = lease.store().snapshot().get(&id)?;
         Ok((lease, id, found))
@@ -174,8 +188,7 @@ async fn get_one(host: &Host, lease: Lease, id: &str, form: Form, headers: &Head
 }
 
 async fn get_by_ids(host: &Host, lease: Lease, ids: Vec<String>, form: Form) -> Result<Response, ApiError> {
-    let rules = lease.store().id_rules();
-    let ids = ids.iter().map(|id| DocumentId::new(id, rules)).collect::<Result<Vec<_>, _>>()?;
+    let ids = ids.iter().map(|id| DocumentId::existing(id)).collect::<Result<Vec<_>, _>>()?;
     write_all(host, lease, ids, form).await
 }
 
@@ -195,7 +208,7 @@ fn write_by_ids(lease: &Lease, ids: &[DocumentId], form: &Form, sink: &mut Sink)
             }
             match document {
                 Some(document) => {
-                    form.includes.collect(&document, store.id_rules(), &mut named)?;
+                    form.includes.collect(&document, &mut named)?;
                     listing::write_document(&document, form.metadata_only, &mut sink.buffer);
                 }
                 None => sink.buffer.extend_from_slice(b"null"),

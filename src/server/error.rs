@@ -221,7 +221,6 @@ impl From<StoreError> for ApiError {
 
 impl From<DatabaseError> for ApiError {
     fn from(error: DatabaseError) -> Self {
-        let kind = error.kind();
         match error {
             DatabaseError::Store(error) => error.into(),
             DatabaseError::Script { name, fault } => refused_script(&name, &fault),
@@ -235,8 +234,8 @@ impl From<DatabaseError> for ApiError {
                 names::TIMEOUT,
                 format!("{error}. What the request wrote is stored."),
             ),
-            #[allow(unreachable_patterns, reason = "the enum is open for other rooms")]
-            other => Self::new(status_of(kind), type_of(kind), other.to_string()).with_cause(&other),
+            // Which write it is the caller of a batch adds.
+            DatabaseError::Write { reason, .. } => Self::argument(reason),
         }
     }
 }

@@ -214,7 +214,7 @@ impl Reader {
         is_first: bool,
         batch: &mut Batch,
     ) -> Result<(), StoreError> {
-        let documents = documents_of(&self.lease, snapshot, changes)?;
+        let documents = documents_of(snapshot, changes)?;
         let mut row = Vec::new();
         for (change, document) in changes.drain(..).zip(documents) {
             row.clear();
@@ -235,7 +235,7 @@ impl Reader {
             Some(document) => write_string(&document.change_vector, into),
             // A tombstone keeps no change vector; it would have been this one.
             None => {
-                write_string(&format!("{}:{}-{}", self.node_tag, change.etag, self.lease.store().incarnation()), into)
+                write_string(&format!("{}:{}-{}", self.node_tag, change.etag, self.lease.store().incarnation()), into);
             }
         }
         into.extend_from_slice(b"}]");

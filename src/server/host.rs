@@ -29,6 +29,10 @@ pub(crate) struct Host {
     stop: watch::Sender<bool>,
 }
 
+/// A request in hand, as an extension of the request.
+#[derive(Clone, Debug)]
+pub(crate) struct InHand(#[allow(dead_code, reason = "held, never read")] Arc<OwnedSemaphorePermit>);
+
 impl Host {
     pub(crate) fn new(settings: ServerSettings, databases: Databases, node: Node) -> Self {
         let limits = &settings.limits;
@@ -64,12 +68,12 @@ impl Host {
         task.await.unwrap_or_else(|error| Err(broken(&error)))
     }
 
-    /// Counts one more request in hand; open feeds count too.
+    /// Counts one more request in hand, until what is returned and all its clones are dropped; open feeds keep theirs.
     ///
     /// # Errors
     /// 503 where there are `requests_max` already.
-    pub(crate) fn take_request(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        Arc::clone(&self.requests).try_acquire_owned().map_err(|_| {
+    pub(crate) fn take_request(&self) -> Result<InHand, ApiError> {
+        Arc::clone(&self.requests).try_acquire_owned().map(|permit| InHand(Arc::new(permit))).map_err(|_| {
             ApiError::busy("The server has as many requests in hand as requests_max allows; try again in a moment.")
         })
     }

@@ -10,7 +10,7 @@ use super::error::ApiError;
 use super::query::Query;
 use super::stream::{Ended, Sink};
 use super::wire::text::write_string;
-use crate::id::{DocumentId, IdRules};
+use crate::id::DocumentId;
 use crate::store::document::StoredDocument;
 use crate::store::snapshot::Snapshot;
 
@@ -53,12 +53,7 @@ impl Includes {
     ///
     /// # Errors
     /// There are more than `includes_max`.
-    pub(crate) fn collect(
-        &self,
-        document: &StoredDocument,
-        rules: &IdRules,
-        named: &mut Named,
-    ) -> Result<(), ApiError> {
+    pub(crate) fn collect(&self, document: &StoredDocument, named: &mut Named) -> Result<(), ApiError> {
         if self.paths.is_empty() {
             return Ok(());
         }
@@ -69,7 +64,7 @@ impl Includes {
             let mut found = Vec::new();
             walk(&body, path, &mut found);
             // What is no id names no document.
-            for id in found.into_iter().filter_map(|id| DocumentId::new(id, rules).ok()) {
+            for id in found.into_iter().filter_map(|id| DocumentId::existing(id).ok()) {
                 named.ids.entry(id.lower().to_owned()).or_insert(id);
             }
         }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::ApiError;
-use super::host::{Host, signalled};
+use super::host::{Host, InHand, signalled};
 use super::indexes::is_named;
 use super::json::{self, json};
 use super::node;
@@ -86,6 +86,7 @@ pub(crate) async fn staleness(State(host): State<Shared>, lease: Lease, query: Q
 /// Reports progress once, or, to a reader of server-sent events, twice a second until it goes.
 pub(crate) async fn progress(
     State(host): State<Shared>,
+    Extension(held): Extension<InHand>,
     lease: Lease,
     query: Query,
     headers: HeaderMap,
@@ -95,7 +96,6 @@ pub(crate) async fn progress(
     if !wanted.contains("text/event-stream") {
         return Ok(json::json_bytes(StatusCode::OK, report(&host, &lease, &query).await?));
     }
-    let held = host.take_request()?;
     let (outlet, inlet) = stream::answer(host.settings.limits.unread_max);
     tokio::spawn(async move {
         match send_reports(&host, &lease, &query, &outlet, held).await {
@@ -111,7 +111,7 @@ async fn send_reports(
     lease: &Arc<Lease>,
     query: &Arc<Query>,
     outlet: &Outlet,
-    _held: OwnedSemaphorePermit,
+    _held: InHand,
 ) -> Result<(), Ended> {
     let (mut stopping, mut closing) = (host.stop_signal(), lease.stop_signal());
     loop {

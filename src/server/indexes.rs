@@ -47,8 +47,7 @@ pub(crate) async fn put_script(
     let Ok(text) = std::str::from_utf8(payload.bytes()) else {
         return Err(ApiError::data("The body is not an index script: it is not UTF-8."));
     };
-    let texts = Texts { maps: vec![text.to_owned()], reduce: None };
-    let definition = IndexDefinition { name, texts, output: None, reference_pattern: None, reference_collection: None };
+    let definition = script_definition(name, text.to_owned());
     put_all(&host, lease, vec![definition]).await
 }
 
@@ -74,6 +73,22 @@ pub(crate) async fn list(State(host): State<Shared>, lease: Lease, query: Query)
         Ok(json(StatusCode::OK, &Results::plain(definitions.collect())))
     })
     .await
+}
+
+/// Shows the definition that the path names as it was put: one script as text, all else as JSON.
+pub(crate) async fn show(State(host): State<Shared>, lease: Lease, uri: Uri) -> Result<Response, ApiError> {
+    let name = name_in_path(&uri)?;
+    let find = move || {
+        let found = statuses(&lease)?.into_iter().find(|(definition, _)| is_named(definition, &name));
+        found.ok_or_else(|| ApiError::no_index(&name))
+    };
+    let (definition, status) = host.blocking(find).await?;
+    match definition.texts.maps.as_slice() {
+        [script] if definition == script_definition(definition.name.clone(), script.clone()) => {
+            Ok(script.clone().into_response())
+        }
+        _ => Ok(json(StatusCode::OK, &Definition::new(definition, Some(&status)))),
+    }
 }
 
 /// Deletes the index that the query names.
@@ -155,6 +170,12 @@ fn take_back(lease: &Lease, former: Vec<(String, Option<IndexDefinition>)>) {
             tracing::error!(name: "index.undo.failed", index = %name, %error, "an index of a refused request can't be taken back");
         }
     }
+}
+
+/// The definition that is one script and nothing else.
+fn script_definition(name: String, script: String) -> IndexDefinition {
+    let texts = Texts { maps: vec![script], reduce: None };
+    IndexDefinition { name, texts, output: None, reference_pattern: None, reference_collection: None }
 }
 
 fn name_in_path(uri: &Uri) -> Result<String, ApiError> {

@@ -6,7 +6,6 @@ use super::error::ApiError;
 use super::patterns::Patterns;
 use super::registry::Lease;
 use super::stream::{Ended, Sink};
-use crate::database::Database;
 use crate::id::{self, DocumentId};
 use crate::store::StoreError;
 use crate::store::changes::{Change, ChangeKind, Feed};
@@ -60,11 +59,11 @@ pub(crate) fn write(
             }
             Selection::Newest(feed) => {
                 let through = snapshot.progress().written;
-                list.by_etag(lease, &snapshot, snapshot.changes(feed, 0, through, Direction::Backward))?;
+                list.by_etag(&snapshot, snapshot.changes(feed, 0, through, Direction::Backward))?;
             }
             Selection::FromEtag(etag) => {
                 let (after, through) = (etag.saturating_sub(1), snapshot.progress().written);
-                list.by_etag(lease, &snapshot, snapshot.changes(&Feed::All, after, through, Direction::Forward))?;
+                list.by_etag(&snapshot, snapshot.changes(&Feed::All, after, through, Direction::Forward))?;
             }
         }
     }
@@ -83,13 +82,11 @@ pub(crate) fn write_document(document: &StoredDocument, metadata_only: bool, int
 
 /// Reads the documents of changes, in the same order; a change that deleted has none.
 pub(crate) fn documents_of(
-    database: &Database,
     snapshot: &Snapshot<'_>,
     changes: &[Change],
 ) -> Result<Vec<Option<StoredDocument>>, StoreError> {
-    let rules = database.store().id_rules();
     let puts = changes.iter().filter(|change| change.kind == ChangeKind::Put);
-    let ids = puts.map(|change| DocumentId::new(&change.id, rules)).collect::<Result<Vec<_>, _>>()?;
+    let ids: Vec<_> = puts.map(|change| DocumentId::stored(&change.id)).collect();
     let mut found = snapshot.get_many(&ids)?.into_iter();
     let documents = changes.iter().map(|change| match change.kind {
         ChangeKind::Put => found.next().flatten(),
@@ -139,7 +136,6 @@ impl List<'_> {
 
     fn by_etag(
         &mut self,
-        database: &Database,
         snapshot: &Snapshot<'_>,
         changes: impl Iterator<Item = Result<Change, StoreError>>,
     ) -> Result<(), Ended> {
@@ -151,17 +147,17 @@ impl List<'_> {
             }
             waiting.push(change);
             if waiting.len() as u64 >= (self.page.size - self.written).min(READ_AT_ONCE as u64) {
-                if !self.add_all(database, snapshot, &waiting)? {
+                if !self.add_all(snapshot, &waiting)? {
                     return Ok(());
                 }
                 waiting.clear();
             }
         }
-        self.add_all(database, snapshot, &waiting).map(|_| ())
+        self.add_all(snapshot, &waiting).map(|_| ())
     }
 
-    fn add_all(&mut self, database: &Database, snapshot: &Snapshot<'_>, changes: &[Change]) -> Result<bool, Ended> {
-        for (change, document) in changes.iter().zip(documents_of(database, snapshot, changes)?) {
+    fn add_all(&mut self, snapshot: &Snapshot<'_>, changes: &[Change]) -> Result<bool, Ended> {
+        for (change, document) in changes.iter().zip(documents_of(snapshot, changes)?) {
             let Some(document) = document else {
                 let (etag, id) = (change.etag, &change.id);
                 return Err(ApiError::internal(format!(

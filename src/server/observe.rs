@@ -16,6 +16,7 @@ use serde::Serialize;
 use tracing::{Instrument, Span, field};
 
 use super::conditions;
+use super::drain;
 use super::error::ApiError;
 use super::json::CONTENT_TYPE;
 use super::query;
@@ -87,8 +88,12 @@ async fn answer(host: &Shared, request: Request, next: Next) -> Response {
     if ALWAYS.contains(&request.uri().path()) {
         return next.run(request).await;
     }
+    let mut request = drain::drained(request);
     match host.take_request() {
-        Ok(_held) => next.run(request).await,
+        Ok(held) => {
+            request.extensions_mut().insert(held);
+            next.run(request).await
+        }
         Err(error) => error.into_response(),
     }
 }

@@ -103,7 +103,7 @@ impl Query {
 
     /// Refuses parameters that would change the answer and that Treepie does not have.
     pub(crate) fn refuse(&self, names: &[&str], operation: &str) -> Result<(), ApiError> {
-        match names.iter().find(|name| self.text(name).is_some()) {
+        match names.iter().find(|name| self.text(name).is_some_and(|value| !value.eq_ignore_ascii_case("false"))) {
             Some(name) => Err(ApiError::unsupported(&format!("the parameter '{name}' of {operation}"))),
             None => Ok(()),
         }

@@ -64,7 +64,7 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/status", named().get(index_reports::status))
         .route("/indexes/staleness", named().get(index_reports::staleness))
         .route("/indexes/progress", named().get(index_reports::progress))
-        .route("/indexes/{name}", named())
+        .route("/indexes/{name}", named().get(indexes::show))
         .route("/_changes", get(changes::changes))
         .route("/configuration/client", get(node::client_configuration))
         .route("/healthcheck", get(node::database_health))

@@ -28,8 +28,11 @@ pub(crate) async fn detailed(
 ) -> Result<Response, ApiError> {
     let metadata = Metadata::now(&node::url(&host, &headers), &host.node.tag);
     let tag = host.node.tag.clone();
-    let stats = host.blocking(move || Ok(DatabaseStats::new(metadata, read(&lease, tag)?))).await?;
-    Ok(json(StatusCode::OK, &DetailedStats::new(stats)))
+    let read = move || {
+        let identities = lease.store().list_identities()?.len();
+        Ok(DetailedStats::new(DatabaseStats::new(metadata, read(&lease, tag)?), identities))
+    };
+    Ok(json(StatusCode::OK, &host.blocking(read).await?))
 }
 
 fn read(lease: &Lease, tag: String) -> Result<Facts, ApiError> {
@@ -39,7 +42,7 @@ fn read(lease: &Lease, tag: String) -> Result<Facts, ApiError> {
         tag,
         incarnation: store.incarnation().to_owned(),
         progress: snapshot.progress(),
-        collections: snapshot.collections()?,
+        count: snapshot.count()?,
         indexes: statuses(lease)?.into_iter().map(|(definition, status)| (status, kind_of(&definition))).collect(),
         bytes_on_disk: store.size_on_disk()?,
     })

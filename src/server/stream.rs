@@ -206,3 +206,71 @@ impl From<StoreError> for Ended {
         Self::Failed(error.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    async fn read(response: Response) -> Result<Vec<u8>, axum::Error> {
+        axum::body::to_bytes(response.into_body(), usize::MAX).await.map(|bytes| bytes.to_vec())
+    }
+
+    fn text() -> HeaderValue {
+        HeaderValue::from_static("text/plain")
+    }
+
+    #[tokio::test]
+    async fn pieces_arrive_in_order_and_empty_ones_end_nothing() {
+        let (outlet, inlet) = answer(PATIENCE);
+        tokio::spawn(async move {
+            for piece in ["", "a", "", "b"] {
+                outlet.send(piece.into()).await.unwrap();
+            }
+            outlet.finish("c".into()).await.unwrap();
+        });
+        assert_eq!(read(inlet.into_response(text()).await.unwrap()).await.unwrap(), b"abc");
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_one_piece_has_its_length() {
+        let (outlet, inlet) = answer(PATIENCE);
+        outlet.finish("whole".into()).await.unwrap();
+        let response = inlet.into_response(text()).await.unwrap();
+        assert_eq!(axum::body::HttpBody::size_hint(response.body()).exact(), Some(5));
+    }
+
+    #[tokio::test]
+    async fn an_error_before_anything_is_an_error_answer() {
+        let (outlet, inlet) = answer(PATIENCE);
+        outlet.fail(ApiError::argument("no").into()).await;
+        assert_eq!(inlet.into_response(text()).await.unwrap_err().message(), "no");
+    }
+
+    #[tokio::test]
+    async fn an_error_in_the_middle_breaks_the_answer_off() {
+        let (outlet, inlet) = answer(PATIENCE);
+        outlet.send("part".into()).await.unwrap();
+        outlet.fail(ApiError::internal("disk").into()).await;
+        assert!(read(inlet.into_response(text()).await.unwrap()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_dies_breaks_the_answer_off() {
+        let (outlet, inlet) = answer(PATIENCE);
+        outlet.send("part".into()).await.unwrap();
+        drop(outlet);
+        assert!(read(inlet.into_response(text()).await.unwrap()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_does_not_read_holds_its_writer_back_and_is_given_up() {
+        let (outlet, inlet) = answer(Duration::from_millis(1));
+        for _ in 0..PIECES_MAX {
+            outlet.send("part".into()).await.unwrap();
+        }
+        assert!(matches!(outlet.send("more".into()).await, Err(Ended::Gone)));
+        drop(inlet);
+    }
+}

@@ -82,6 +82,7 @@ fn refusal(method: &Method, path: &str) -> ApiError {
         }
         match (method.as_str(), below) {
             ("PATCH", "docs") => return ApiError::unsupported("patches"),
+            ("POST", "_changes") => return ApiError::unsupported("filters of _changes in a body"),
             ("RESET", "indexes") => return ApiError::unsupported("resetting an index; delete it and put it again"),
             ("DELETE", "indexes/errors") => return ApiError::unsupported("clearing the errors of an index"),
             _ => {}

@@ -112,7 +112,16 @@ fn output_for_people_is_short_and_only_asked_for_when_piped() {
         "",
     );
     assert_eq!(ran.stdout, "deleted a\n");
-    assert_eq!(server.run(&["list", "--text", "--json"]).code, Some(2));
+    put(&server, "b", "{}");
+    let ran = run(
+        {
+            let mut command = server.command(&["get", "b", "--json"]);
+            command.env("TREEPIE_TEXT", "1");
+            command
+        },
+        "",
+    );
+    assert_eq!(ran.json().len(), 1, "an option goes before the environment");
 }
 
 #[test]

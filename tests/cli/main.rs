@@ -8,4 +8,5 @@ mod load;
 mod program;
 mod readme;
 mod serve;
+mod trouble;
 mod watch;

@@ -39,6 +39,25 @@ fn the_node_tag_is_in_the_ids_it_makes() {
 }
 
 #[test]
+fn larger_documents_than_allowed_are_refused_and_named() {
+    let files = tempfile::TempDir::new().unwrap();
+    let arguments = ["--listen", "127.0.0.1:0", "--document-max", "1KiB", "--batch-max", "2KiB"];
+    let (mut child, url) = serve(&files.path().join("data"), &arguments);
+    let mut load = Command::new(TREEPIE);
+    load.args(["load", "-", "--id", "a/{n}", "--skip-bad", "--json", "--url", &url]);
+    let long = "x".repeat(1500);
+    // The batch as a whole is too large as well; its halves are not.
+    let ran = run(
+        load,
+        format!("{{\"n\":1}}\n{{\"n\":2,\"long\":\"{long}\"}}\n{{\"n\":3,\"long\":\"{long}\"}}\n{{\"n\":4}}\n"),
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(ran.json()[0]["documents"], 2, "{ran:?}");
+    assert!(ran.stderr.contains("standard input:2: ") && ran.stderr.contains("standard input:3: "), "{ran:?}");
+}
+
+#[test]
 fn what_can_not_be_served_is_refused() {
     let server = Server::start();
     let taken = server.url.trim_start_matches("http://").to_owned();
@@ -46,6 +65,7 @@ fn what_can_not_be_served_is_refused() {
         (vec!["serve", "--data", "other", "--listen", &taken], 1, taken.as_str()),
         (vec!["serve", "--data", "a-file", "--listen", "127.0.0.1:0"], 1, "a-file"),
         (vec!["serve", "--node-tag", "lower"], 2, "capital"),
+        (vec!["serve", "--block-cache", "much"], 2, "MiB"),
         (vec!["serve", "--listen", "nowhere"], 2, "--listen"),
     ] {
         server.file("a-file", "");

@@ -21,6 +21,10 @@ impl Lines {
     pub(crate) async fn open(server: &TestServer, path: &str) -> Self {
         let response = server.request(Method::GET, path).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
+        Self::of(response)
+    }
+
+    pub(crate) fn of(response: reqwest::Response) -> Self {
         Self { stream: response.bytes_stream().boxed(), buffer: Vec::new() }
     }
 

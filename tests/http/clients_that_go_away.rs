@@ -75,7 +75,9 @@ async fn a_reader_that_does_not_read_is_cut_off_and_no_answer_looks_complete() {
     let mut connection = TcpStream::connect(server.address).await.unwrap();
     let request = "GET /databases/db/docs?startsWith=big/ HTTP/1.1\r\nHost: x\r\n\r\n";
     connection.write_all(request.as_bytes()).await.unwrap();
-    // The listing's thread is given back while this client reads nothing; then all that was sent is read.
+    let mut first = [0; 1];
+    connection.read_exact(&mut first).await.unwrap();
+    // The listing's thread is given back while this client reads no more; then all that was sent is read.
     let body = r#"{"DatabaseNames":["db"],"HardDelete":true}"#;
     let deleted = server.send(reqwest::Method::DELETE, "/admin/databases", body).await;
     assert_eq!(deleted.json()["PendingDeletes"], serde_json::json!([]));

@@ -31,8 +31,14 @@ async fn collections_are_counted() {
     ] {
         assert_eq!(stats[field], 0, "{field}");
     }
+    for id in ["items/1", "items/3"] {
+        server.delete(&format!("/databases/db/docs?id={id}")).await;
+    }
+    let emptied = server.get("/databases/db/collections/stats").await.json();
+    assert_eq!((&emptied["Collections"], &emptied["CountOfTombstones"]), (&json!({"@empty": 1}), &json!(3)));
+    server.must_put("items/1", r#"{"@metadata":{"@collection":"Items"}}"#).await;
     let detailed = server.get("/databases/db/collections/stats/detailed").await.json();
-    assert_eq!(detailed["Collections"]["Items"]["CountOfDocuments"], 2);
+    assert_eq!(detailed["Collections"]["Items"]["CountOfDocuments"], 1);
     assert_eq!(detailed["Collections"]["Items"]["Name"], "Items");
     assert!(detailed["Collections"]["Items"]["Size"].is_object());
 }

@@ -50,6 +50,9 @@ async fn a_script_becomes_artificial_documents() {
     assert_eq!(put.status, StatusCode::CREATED, "{}", put.text());
     assert_eq!(put.json()["Results"][0]["Index"], "Sales/By k");
     assert!(put.json()["Results"][0]["RaftCommandIndex"].is_u64());
+    let shown = server.get("/databases/db/indexes/sales%2Fby%20K").await;
+    assert_eq!((shown.text().as_str(), shown.header("content-type")), (SUM, Some("text/plain; charset=utf-8")));
+    server.get("/databases/db/indexes/none").await.assert_error(404, ".IndexDoesNotExistException", &["none"]);
     server.wait_for_indexes().await;
     assert_eq!(sums(&server, "Sums").await, [("x".to_owned(), json!(2)), ("y".to_owned(), json!(1))]);
     let found = server.get("/databases/db/docs?startsWith=Sums/").await.json()["Results"].clone();
@@ -84,6 +87,7 @@ async fn definitions_in_json_are_put_and_shown() {
     {
         assert!(shown.as_object().unwrap().contains_key(field), "{field}");
     }
+    assert_eq!(server.get("/databases/db/indexes/Sums").await.json(), shown);
     let names = server.get("/databases/db/indexes?namesOnly=true&start=0&pageSize=10").await.json();
     assert_eq!(names, json!({"Results": ["Sums"]}));
     assert_eq!(server.get("/databases/db/indexes?start=1").await.json(), json!({"Results": []}));
@@ -219,6 +223,34 @@ async fn reports_have_the_fields_of_the_recording() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn progress_can_be_followed_as_events() {
+    let server = with_items().await;
+    server.put_index("Sums", SUM).await;
+    let request = server.request(Method::GET, "/databases/db/indexes/progress?name=Sums");
+    let response = request.header("Accept", "text/event-stream").send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut lines = crate::change_feed::Lines::of(response);
+    for _ in 0..2 {
+        let event = lines.next().await.unwrap();
+        let report: Value = serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!(report["Results"][0]["Name"], "Sums");
+        assert_eq!(lines.next().await.unwrap(), "");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_write_can_wait_for_indexes_too() {
+    let server = with_items().await;
+    server.put_index("Sums", SUM).await;
+    let path = "/databases/db/docs?id=d&waitForIndexesTimeout=00:00:30";
+    let body = r#"{"k":"z","v":1,"@metadata":{"@collection":"Items"}}"#;
+    assert_eq!(server.send(Method::PUT, path, body).await.status, StatusCode::CREATED);
+    assert_eq!(sums(&server, "Sums").await.len(), 3);
+    assert_eq!(server.delete(path).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(sums(&server, "Sums").await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_fails_is_listed_and_the_others_count() {
     let server = with_items().await;
     server.must_put("bad", r#"{"k":"x","v":"text","@metadata":{"@collection":"Items"}}"#).await;
@@ -252,6 +284,10 @@ async fn a_stopped_index_is_waited_for_in_vain() {
     let path = "/databases/db/bulk_docs?waitForIndexesTimeout=00:00:00.050&waitForSpecificIndex=Sums";
     server.send(Method::POST, path, body).await.assert_error(500, "System.TimeoutException", &["Sums", "stored"]);
     assert!(server.document("d").await.is_some());
+    let unknown = "/databases/db/bulk_docs?waitForIndexesTimeout=00:00:01&waitForSpecificIndex=none";
+    let answer = server.send(Method::POST, unknown, body.replace("\"d\"", "\"e\"")).await;
+    answer.assert_error(404, ".IndexDoesNotExistException", &["none"]);
+    assert!(server.document("e").await.is_none());
     let patient = server.send(Method::POST, &format!("{path}&waitForIndexThrow=false"), body).await;
     assert_eq!(patient.status, StatusCode::CREATED);
     assert_eq!(stop("start", "").await.status, StatusCode::NO_CONTENT);

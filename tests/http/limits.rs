@@ -55,8 +55,12 @@ async fn a_batch_and_other_bodies_have_limits_of_their_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_arrives_also_while_a_large_body_is_being_sent() {
     let server = with_small_limits().await;
-    let answer = server.put("a", "x".repeat(1_900)).await;
-    answer.assert_error(413, "BadRequestException", &["document_bytes_max"]);
+    for _ in 0..5 {
+        let answer = server.put("a", vec![b'x'; 20 << 20]).await;
+        answer.assert_error(413, "BadRequestException", &["document_bytes_max"]);
+        let answer = server.send(Method::POST, "/databases/none/bulk_docs", vec![b'x'; 20 << 20]).await;
+        answer.assert_error(503, ".DatabaseDoesNotExistException", &["none"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

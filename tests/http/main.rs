@@ -1,4 +1,10 @@
 //! The HTTP interface, through the real server on a free port: one module a behaviour, one function a sentence.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets what it does not expect has failed"
+)]
 
 mod batches;
 mod change_feed;
@@ -13,5 +19,6 @@ mod json_that_parsers_disagree_on;
 mod limits;
 mod lists;
 mod nodes_and_routes;
+mod rubbish_on_the_wire;
 mod shutdown;
 mod support;

@@ -51,6 +51,30 @@ async fn clients_keep_their_default_configuration() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn clients_are_told_another_separator() {
+    let directory = tempfile::tempdir().unwrap();
+    let change = |settings: &mut treepie::server::ServerSettings| {
+        settings.database.store.id_rules.separator = '#';
+        settings.public_url = Some("https://db.example.com/".to_owned());
+    };
+    let server = TestServer::start_as(directory.path(), change).await;
+    server.create("db").await;
+    let answer = server.get("/databases/db/configuration/client").await;
+    assert!(answer.text().starts_with(r#"{"Etag":1,"#), "{}", answer.text());
+    let configuration = answer.json()["Configuration"].clone();
+    assert_eq!(configuration["IdentityPartsSeparator"], "#");
+    for field in ["Etag", "Disabled", "ReadBalanceBehavior", "LoadBalanceBehavior", "LoadBalancerContextSeed"] {
+        assert!(!configuration[field].is_null(), "{field}");
+    }
+    assert_eq!(server.put("users#", "{}").await.json()["Id"], "users#0000000000000000001-A");
+    assert_eq!(server.put("users/", "{}").await.json()["Id"], "users/");
+    assert!(server.document("users/").await.is_some());
+    let topology = server.get("/topology?name=db").await.json();
+    assert_eq!(topology["Nodes"][0]["Url"], "https://db.example.com");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn unknown_paths_and_methods_are_404_with_an_error() {
     let server = TestServer::with_database().await;
     for (method, path) in [

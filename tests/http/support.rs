@@ -18,7 +18,7 @@ pub(crate) struct TestServer {
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<std::io::Result<()>>,
     data: PathBuf,
-    _directory: Option<TempDir>,
+    directory: Option<TempDir>,
 }
 
 /// An answer, read whole.
@@ -40,15 +40,20 @@ impl TestServer {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("data");
         let mut server = Self::start_on(&data, change).await;
-        server._directory = Some(directory);
+        server.directory = Some(directory);
         server
     }
 
     /// Starts a server on a data directory that its caller keeps.
     pub(crate) async fn start_on(data: &Path, change: impl FnOnce(&mut ServerLimits)) -> Self {
+        Self::start_as(data, |settings| change(&mut settings.limits)).await
+    }
+
+    /// Starts a server with other settings.
+    pub(crate) async fn start_as(data: &Path, change: impl FnOnce(&mut ServerSettings)) -> Self {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut settings = ServerSettings::new(data.to_owned(), listen, DatabaseSettings::default());
-        change(&mut settings.limits);
+        change(&mut settings);
         let server = Server::bind(settings).await.unwrap();
         let address = server.local_address().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -56,7 +61,7 @@ impl TestServer {
             let _ = stopped.await;
         }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { address, client, stop: Some(stop), running, data: data.to_owned(), _directory: None }
+        Self { address, client, stop: Some(stop), running, data: data.to_owned(), directory: None }
     }
 
     /// Starts a server with an empty database `db`.
@@ -82,13 +87,13 @@ impl TestServer {
     /// Waits until the server has stopped.
     pub(crate) async fn stopped(self) {
         self.running.await.unwrap().unwrap();
+        drop(self.directory);
     }
 
     /// Stops the server in good order.
     pub(crate) async fn stop(mut self) {
         self.tell_to_stop();
-        drop(self.client);
-        self.running.await.unwrap().unwrap();
+        self.stopped().await;
     }
 
     pub(crate) async fn create(&self, name: &str) {

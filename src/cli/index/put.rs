@@ -38,7 +38,8 @@ impl Put {
         match api.send(request).await {
             Ok(_) => {}
             Err(CallError::Refused(refusal)) if refusal.status.is_client_error() && !refusal.database_missing => {
-                return Err(Failure::failed(with_line(&refusal.message, &self.file, &script)));
+                let file = if self.file == "-" { "standard input" } else { &self.file };
+                return Err(Failure::failed(with_line(&refusal.message, file, &script)));
             }
             Err(error) => return Err(api.failure(error)),
         }

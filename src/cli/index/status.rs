@@ -123,6 +123,7 @@ impl Status {
             most = most.max(lag);
             bar.set_length(most);
             bar.set_position(most - lag);
+            bar.set_message(now.outlook());
             if now.indexes.iter().any(|index| !index.runs()) || (now.rests() && now.same_place(&before)) {
                 bar.finish_and_clear();
                 return Ok(now);
@@ -161,6 +162,16 @@ impl Status {
 impl Look {
     fn lag(&self) -> u64 {
         self.indexes.iter().map(|index| index.lag).sum()
+    }
+
+    /// How fast it goes and how long it may take, of all indexes together.
+    fn outlook(&self) -> String {
+        if self.lag() == 0 && self.indexes.iter().any(|index| index.is_building) {
+            return "reducing".to_owned();
+        }
+        let rate: f64 = self.indexes.iter().map(|index| index.documents_per_second).sum();
+        let left = self.indexes.iter().filter_map(|index| index.seconds_left).fold(0.0, f64::max);
+        format!("{rate:.0}/s  {:.0} s left", left.ceil())
     }
 
     fn rests(&self) -> bool {
@@ -231,7 +242,7 @@ async fn check(api: &Api, index: &Progress) -> Result<(), Failure> {
 /// A bar on standard error; nothing where that is no terminal.
 fn bar() -> ProgressBar {
     let bar = ProgressBar::new(0);
-    let style = "{bar:30} {percent}%  {human_pos} of {human_len} changes  {per_sec}  {eta} left";
+    let style = "{bar:30} {percent}%  {human_pos} of {human_len} changes  {msg}";
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
     }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -17,6 +18,7 @@ use super::batch::Batch;
 use super::reader::BadLine;
 use crate::cli::Failure;
 use crate::cli::api::{Api, CallError};
+use crate::cli::output::notice;
 
 /// Requests under way at a time.
 const IN_FLIGHT_MAX: usize = 4;
@@ -41,13 +43,21 @@ pub(super) struct Outcome {
 pub(super) struct Sender {
     api: Api,
     skip_bad: bool,
+    /// Whether it was said that the server does not answer.
+    said: Arc<AtomicBool>,
     under_way: FuturesOrdered<BoxFuture<'static, Outcome>>,
     batches: VecDeque<Arc<Batch>>,
 }
 
 impl Sender {
     pub(super) fn new(api: Api, skip_bad: bool) -> Self {
-        Self { api, skip_bad, under_way: FuturesOrdered::new(), batches: VecDeque::new() }
+        Self {
+            api,
+            skip_bad,
+            said: Arc::new(AtomicBool::new(false)),
+            under_way: FuturesOrdered::new(),
+            batches: VecDeque::new(),
+        }
     }
 
     /// Whether `batch` must wait for the [`Sender::next`] outcome.
@@ -58,7 +68,7 @@ impl Sender {
     /// Begins to send a batch.
     pub(super) fn send(&mut self, batch: Batch) {
         let batch = Arc::new(batch);
-        let sending = store(self.api.clone(), Arc::clone(&batch), self.skip_bad);
+        let sending = store(self.api.clone(), Arc::clone(&batch), self.skip_bad, Arc::clone(&self.said));
         // A task of its own goes on while the next batch is waited for.
         let task =
             tokio::spawn(sending).map(|outcome| outcome.unwrap_or_else(|error| Outcome::failed(error.to_string())));
@@ -84,12 +94,12 @@ impl Outcome {
 }
 
 /// Stores a batch, its documents in order, and finds the ones that are refused.
-async fn store(api: Api, batch: Arc<Batch>, skip_bad: bool) -> Outcome {
+async fn store(api: Api, batch: Arc<Batch>, skip_bad: bool, said: Arc<AtomicBool>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut parts = VecDeque::new();
     parts.push_back(0..batch.len());
     while let Some(part) = parts.pop_front() {
-        match send(&api, &batch, &part).await {
+        match send(&api, &batch, &part, &said).await {
             Ok(()) => outcome.stored += part.len() as u64,
             Err(CallError::Refused(refusal)) if blames_a_document(refusal.status) => {
                 if part.len() > 1 {
@@ -133,7 +143,8 @@ fn reason(message: &str) -> String {
     about.map_or(message, |(_, reason)| reason).to_owned()
 }
 
-async fn send(api: &Api, batch: &Batch, part: &Range<usize>) -> Result<(), CallError> {
+/// Sends a part of a batch, again where that can do no harm; the first pause of a load is told to the user.
+async fn send(api: &Api, batch: &Batch, part: &Range<usize>, said: &AtomicBool) -> Result<(), CallError> {
     let mut pause = FIRST_PAUSE;
     let mut attempt = 1;
     loop {
@@ -155,6 +166,9 @@ async fn send(api: &Api, batch: &Batch, part: &Range<usize>) -> Result<(), CallE
         };
         if !may_repeat || attempt == ATTEMPTS_MAX {
             return Err(error);
+        }
+        if !said.swap(true, Ordering::Relaxed) {
+            notice("the server does not take more; trying again for about 25 seconds");
         }
         tokio::time::sleep(pause).await;
         pause *= 2;

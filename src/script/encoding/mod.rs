@@ -73,7 +73,7 @@ mod tests {
             ("{}", "0900"),
             ("{\"b\":1,\"a\":[]}", "090801610800016204 02"),
         ] {
-            let hex: String = encoded(json).iter().map(|b| format!("{b:02x}")).collect();
+            let hex = encoded(json).iter().fold(String::new(), |hex, byte| hex + format!("{byte:02x}").as_str());
             assert_eq!(hex, bytes.replace(' ', ""), "{json}");
         }
     }

@@ -6,7 +6,7 @@ use super::super::number::Number;
 use super::tag;
 
 /// A value, decoded one level deep.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Item<'a> {
     /// `()`.
     Null,
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
 }
 
 /// An array's elements, each as its encoded bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Elements<'a>(Reader<'a>);
 
 impl<'a> Iterator for Elements<'a> {
@@ -147,7 +147,7 @@ impl<'a> Iterator for Elements<'a> {
 }
 
 /// An object's fields in code-point order, each with its value's encoded bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Fields<'a>(Reader<'a>);
 
 impl<'a> Iterator for Fields<'a> {

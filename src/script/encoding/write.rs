@@ -86,6 +86,10 @@ impl Nest {
 
 /// Base 128, least significant digits first, the top bit set on all bytes but the last.
 fn write_integer(mut value: u128, into: &mut Vec<u8>) {
+    if let Ok(short @ 0..=0x7f) = u8::try_from(value) {
+        into.push(short);
+        return;
+    }
     loop {
         let digit = u8::try_from(value & 0x7f).unwrap_or(0);
         value >>= 7;

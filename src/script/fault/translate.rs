@@ -79,11 +79,10 @@ pub(in crate::script) fn from_parse_error(error: &ParseError) -> Finding {
 
 fn parse_hint(error: &ParseErrorType) -> Option<String> {
     Some(match error {
-        ParseErrorType::Reserved(word) => reserved(word),
+        ParseErrorType::Reserved(word) | ParseErrorType::BadInput(LexError::ImproperSymbol(word, _)) => reserved(word),
         ParseErrorType::PropertyExpected | ParseErrorType::VariableExpected => {
-            "names that Rhai reserves are read as doc[\"name\"]".to_owned()
+            "names that Rhai reserves are read as doc[\"name\"]; eval, call, curry and Fn are not available".to_owned()
         }
-        ParseErrorType::BadInput(LexError::ImproperSymbol(word, _)) => reserved(word),
         ParseErrorType::BadInput(LexError::Runtime(message)) if message.contains("${") => {
             "join texts with +, as in \"a\" + b".to_owned()
         }
@@ -165,7 +164,7 @@ fn by_error(error: EvalAltResult) -> Finding {
         }
         EvalAltResult::ErrorDataTooLarge(what, _) => {
             let (what, name) = match what.as_str() {
-                "Length of string" => ("a text", "string_bytes_max"),
+                "Length of string" => ("a text, or all texts in one array or map,", "string_bytes_max, key_bytes_max"),
                 "Size of object map" => ("a map", "map_properties_max"),
                 _ => ("an array", "array_elements_max"),
             };
@@ -246,7 +245,7 @@ fn named(name: &str) -> String {
 fn plain(message: &str) -> String {
     let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
     let mut text = message.replace("$'", "'").replace("$ ", " ");
-    if let Some(first) = text.get(..1).map(str::to_lowercase) {
+    if let Some(first) = text.get(..1).map(str::to_ascii_lowercase) {
         text.replace_range(..1, &first);
     }
     text

@@ -3,6 +3,8 @@
 //! They run over undecoded values, take an optional field name or dotted path, and skip `()`. Anything else that does
 //! not fit is a fault that names field and type, never a zero.
 
+#![expect(clippy::unnecessary_box_returns, reason = "native functions return boxed errors")]
+
 use std::any::TypeId;
 use std::collections::HashSet;
 use std::rc::Rc;

@@ -3,11 +3,13 @@
 //! Rhai's packages hold the functions for arrays and maps. A host list or object takes part by becoming an array or
 //! map of the script's own, in place, before the package's function is called.
 
+#![expect(clippy::unnecessary_box_returns, reason = "native functions return boxed errors")]
+
 use std::any::TypeId;
 use std::rc::Rc;
 
 use rhai::packages::{BasicArrayPackage, BasicMapPackage, Package};
-use rhai::{Array, Dynamic, Engine, ImmutableString, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, ImmutableString, Module, NativeCallContext};
 
 use super::super::host::{Cell, List, Object};
 use super::super::problem::{Failure, limit};
@@ -87,13 +89,20 @@ pub(in crate::script) fn names() -> impl Iterator<Item = &'static str> {
     LIST_FUNCTIONS.iter().chain(OBJECT_FUNCTIONS).map(|(name, _)| *name).chain(own)
 }
 
-/// Registers the functions.
+/// Registers the functions and iterators.
 pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>) {
-    engine.register_global_module(BasicArrayPackage::new().as_shared_module());
-    engine.register_global_module(BasicMapPackage::new().as_shared_module());
+    // One module, not two: every look-up of a function asks each. And a registered one: a package by itself hashes all
+    // its functions anew for every look-up that misses it.
+    let mut packages = Module::new();
+    BasicArrayPackage::init(&mut packages);
+    BasicMapPackage::init(&mut packages);
+    packages.register_lazy_functions();
+    super::document::register_iterators(&mut packages);
+    packages.build_index();
+    engine.register_global_module(packages.into());
     register_redirected(engine);
     register_questions(engine, state);
-    // Their package versions compare element by element, or write floats of their own.
+    // The package's would write numbers in a form of its own.
     let s = Rc::clone(state);
     engine.register_fn("to_json", move |value: rhai::Map| {
         let mut text = String::new();

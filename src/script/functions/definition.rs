@@ -22,7 +22,7 @@ const PATTERN_BYTES_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::script) struct AllDocs;
 
-/// Registers the functions and the constant `ALL_DOCS`.
+/// Registers the functions.
 pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>) {
     let s = Rc::clone(state);
     engine.register_fn("source", move |collection: Dynamic| source(&s, &collection, "map".to_owned()));

@@ -25,7 +25,6 @@ pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>, names:
     register_elements(engine);
     register_about(engine);
     engine.register_get("message", |problem: &mut Problem| problem.message.clone());
-    register_iterators(engine);
 }
 
 fn register_fields(engine: &mut Engine, state: &Rc<State>, names: &BTreeSet<String>) {
@@ -62,16 +61,16 @@ fn register_fields(engine: &mut Engine, state: &Rc<State>, names: &BTreeSet<Stri
 /// A field or element of `()` is `()`, also down a chain.
 fn register_missing(engine: &mut Engine, names: &BTreeSet<String>) {
     for name in names {
-        engine.register_get(name, |_: &mut ()| ());
+        engine.register_get(name, |(): &mut ()| ());
     }
-    engine.register_indexer_get(|_: &mut (), _: ImmutableString| ());
-    engine.register_indexer_get(|_: &mut (), _: i64| ());
-    engine.register_indexer_set(|_: &mut (), name: ImmutableString, _: Dynamic| -> Result<()> {
+    engine.register_indexer_get(|(): &mut (), _: ImmutableString| ());
+    engine.register_indexer_get(|(): &mut (), _: i64| ());
+    engine.register_indexer_set(|(): &mut (), name: ImmutableString, _: Dynamic| -> Result<()> {
         Err(failure_with(format!("{name} cannot be set on ()"), "the object it belongs to is missing or null"))
     });
-    engine.register_fn("len", |_: ()| 0_i64).register_fn("is_empty", |_: ()| true);
-    engine.register_fn("contains", |_: (), _: Dynamic| false);
-    engine.register_fn("keys", |_: ()| rhai::Array::new()).register_fn("values", |_: ()| rhai::Array::new());
+    engine.register_fn("len", |(): ()| 0_i64).register_fn("is_empty", |(): ()| true);
+    engine.register_fn("contains", |(): (), _: Dynamic| false);
+    engine.register_fn("keys", |(): ()| rhai::Array::new()).register_fn("values", |(): ()| rhai::Array::new());
 }
 
 fn register_elements(engine: &mut Engine) {
@@ -117,8 +116,8 @@ fn about(function: &str, is_id: bool, document: &Dynamic) -> Result<ImmutableStr
     Err(wrong_type(function, &wanted, document))
 }
 
-fn register_iterators(engine: &mut Engine) {
-    let mut module = Module::new();
+/// What `for` can go through.
+pub(in crate::script) fn register_iterators(module: &mut Module) {
     module.set_iterable::<rhai::Array>();
     module.set_iterator::<std::ops::Range<i64>>();
     module.set_iterator::<std::ops::RangeInclusive<i64>>();
@@ -144,5 +143,4 @@ fn register_iterators(engine: &mut Engine) {
             ))))
         });
     }
-    engine.register_global_module(module.into());
 }

@@ -1,5 +1,7 @@
 //! `emit(key, value)`: what a map function is for.
 
+#![expect(clippy::unnecessary_box_returns, reason = "native functions return boxed errors")]
+
 use std::any::TypeId;
 use std::rc::Rc;
 

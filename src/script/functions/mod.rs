@@ -1,5 +1,7 @@
 //! The functions that scripts can call, by subject. Each file registers its own into an engine.
 
+#![expect(clippy::unnecessary_box_returns, reason = "native functions return boxed errors")]
+
 pub(super) mod aggregates;
 pub(super) mod collections;
 pub(super) mod dates;

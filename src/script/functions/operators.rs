@@ -3,6 +3,8 @@
 //! Rhai's own operators are off (`set_fast_operators(false)`) and every pair of types is registered here, compound
 //! assignments included, so that no operator has another meaning in some corner.
 
+#![expect(clippy::unnecessary_box_returns, reason = "native functions return boxed errors")]
+
 use std::any::TypeId;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -24,15 +26,17 @@ type Operation = fn(Number, Number) -> Result<Number, ArithmeticError>;
 type Operands<'a, 'b> = &'a mut [&'b mut Dynamic];
 
 const ARITHMETIC: [(&str, &str, Operation); 6] = [
-    ("+", "+=", Number::add),
-    ("-", "-=", Number::subtract),
+    ("+", "+=", Number::plus),
+    ("-", "-=", Number::minus),
     ("*", "*=", Number::multiply),
     ("/", "/=", Number::divide),
     ("%", "%=", Number::remainder),
     ("**", "**=", Number::power),
 ];
 
-const ORDER: [(&str, fn(Ordering) -> bool); 4] =
+type Holds = fn(Ordering) -> bool;
+
+const ORDER: [(&str, Holds); 4] =
     [("<", Ordering::is_lt), ("<=", Ordering::is_le), (">", Ordering::is_gt), (">=", Ordering::is_ge)];
 
 /// Registers all operators.
@@ -46,7 +50,8 @@ pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>) {
                 });
                 engine.register_raw_fn(assign, [a, b], move |_: NativeCallContext, operands: Operands| {
                     let result = calculate(name, operation, operands)?;
-                    assign_first(operands, result)
+                    assign_first(operands, result);
+                    Ok::<_, Failure>(())
                 });
             }
         }
@@ -76,7 +81,8 @@ fn register_others(engine: &mut Engine, state: &Rc<State>, name: &'static str, a
             [a, b] => return Err(no_numbers(name, a, b)),
             _ => return Err(failure("an operator has two operands")),
         };
-        assign_first(operands, result)
+        assign_first(operands, result);
+        Ok::<_, Failure>(())
     });
 }
 
@@ -140,11 +146,10 @@ fn register_unary(engine: &mut Engine, numbers: [TypeId; 3]) {
     });
 }
 
-fn assign_first(operands: Operands<'_, '_>, result: Dynamic) -> Result<(), Failure> {
+fn assign_first(operands: Operands<'_, '_>, result: Dynamic) {
     if let [first, ..] = operands {
         **first = result;
     }
-    Ok(())
 }
 
 fn calculate(name: &str, operation: Operation, operands: Operands<'_, '_>) -> Result<Dynamic, Failure> {

@@ -51,7 +51,7 @@ fn register_questions(engine: &mut Engine, state: &Rc<State>) {
 
 fn register_texts(engine: &mut Engine, state: &Rc<State>) {
     for (name, change) in [
-        ("to_lower", (|text| text.to_lowercase()) as fn(&str) -> String),
+        ("to_lower", (|text| text.chars().flat_map(char::to_lowercase).collect()) as fn(&str) -> String),
         ("to_upper", |text| text.to_uppercase()),
         ("trim", |text| text.trim().to_owned()),
         ("trim_start", |text| text.trim_start().to_owned()),
@@ -117,16 +117,16 @@ fn register_conversions(engine: &mut Engine, state: &Rc<State>) {
 /// Functions of text on a missing value: missing again.
 fn register_missing(engine: &mut Engine) {
     for name in ["to_lower", "to_upper", "trim", "trim_start", "trim_end", "chars", "split"] {
-        engine.register_fn(name, |_: ()| ());
+        engine.register_fn(name, |(): ()| ());
     }
     for name in ["sub_string", "split"] {
-        engine.register_fn(name, |_: (), _: Dynamic| ());
+        engine.register_fn(name, |(): (), _: Dynamic| ());
     }
     for name in ["sub_string", "replace", "pad_start", "pad_end"] {
-        engine.register_fn(name, |_: (), _: Dynamic, _: Dynamic| ());
+        engine.register_fn(name, |(): (), _: Dynamic, _: Dynamic| ());
     }
     for name in ["contains", "starts_with", "ends_with"] {
-        engine.register_fn(name, |_: (), _: Dynamic| false);
+        engine.register_fn(name, |(): (), _: Dynamic| false);
     }
 }
 

@@ -140,7 +140,7 @@ impl Encoder<'_> {
                 self.into.extend_from_slice(bytes);
             }
             Cell::Json(text) => {
-                // The text is at least half as long as what it encodes to; checked before any work is done.
+                // No value encodes to less than an eighth of its text, space aside: refuse before any work is done.
                 self.check(text.len() / 8)?;
                 encoding::encode_json(text, depth, self.into).map_err(|error| match error {
                     JsonError::Depth => EncodeError::Depth(self.bounds.depth),

@@ -55,7 +55,7 @@ pub(in crate::script) fn encoded_value(bytes: &Rc<[u8]>, span: Span) -> Result<D
         Item::Bool(value) => value.into(),
         Item::Number(number) => number_value(number),
         Item::Str(value) => ImmutableString::from(value).into(),
-        Item::Array(elements) => Dynamic::from(List::from_elements(bytes, span, elements)),
+        Item::Array(elements) => Dynamic::from(List::from_elements(bytes, elements)),
         Item::Object(_) => Dynamic::from(Object::from_encoded(bytes, span)),
     })
 }

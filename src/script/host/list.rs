@@ -32,7 +32,7 @@ impl List {
     }
 
     /// An array inside canonical bytes.
-    pub(in crate::script) fn from_elements(bytes: &Rc<[u8]>, _array: Span, elements: Elements<'_>) -> Self {
+    pub(in crate::script) fn from_elements(bytes: &Rc<[u8]>, elements: Elements<'_>) -> Self {
         let spans = elements.map(|element| within(bytes, element)).collect();
         Self { source: Source::Encoded(Rc::clone(bytes)), spans }
     }

@@ -34,7 +34,7 @@ impl Number {
     ///
     /// # Errors
     /// `Inexact` where the sum needs more than 28 digits, `TooLarge` beyond 10²⁸.
-    pub fn add(self, other: Self) -> Result<Self> {
+    pub fn plus(self, other: Self) -> Result<Self> {
         if let (Self::Int(a), Self::Int(b)) = (self, other)
             && let Some(sum) = a.checked_add(b)
         {
@@ -49,17 +49,18 @@ impl Number {
     /// `self - other`, exactly.
     ///
     /// # Errors
-    /// As [`Number::add`].
-    pub fn subtract(self, other: Self) -> Result<Self> {
+    /// As [`Number::plus`].
+    pub fn minus(self, other: Self) -> Result<Self> {
         if let (Self::Int(a), Self::Int(b)) = (self, other)
             && let Some(difference) = a.checked_sub(b)
         {
             return Ok(Self::Int(difference));
         }
-        self.add(other.negate())
+        self.plus(other.negate())
     }
 
     /// `-self`.
+    #[must_use]
     pub fn negate(self) -> Self {
         match self {
             Self::Int(value) => match value.checked_neg() {
@@ -272,7 +273,7 @@ fn product(a: Exact, b: Exact) -> Exact {
     let cut = digits(high).saturating_sub(10);
     let tail = 10u128.pow(cut.min(DIGITS_MAX));
     let kept = high * 10u128.pow(DIGITS_MAX.saturating_sub(cut)) + low / tail;
-    Exact { negative, mantissa: kept, exponent: exponent + i64::from(cut), more: low % tail != 0 }
+    Exact { negative, mantissa: kept, exponent: exponent + i64::from(cut), more: !low.is_multiple_of(tail) }
 }
 
 /// Digits that one step of long division brings down.
@@ -322,13 +323,13 @@ mod tests {
 
     #[test]
     fn sums_are_exact_or_refused() {
-        assert_eq!(shown(number("0.1").add(number("0.2"))), "0.3");
-        assert_eq!(shown(number("9223372036854775807").add(number("1"))), "9223372036854775808");
-        assert_eq!(number("12345678901234567890.12345678").add(number("1e-28")), Err(ArithmeticError::Inexact));
-        assert_eq!(number("9999999999999999999999999999").add(number("0.4")), Err(ArithmeticError::Inexact));
-        assert_eq!(number("9999999999999999999999999999").add(number("1")), Err(ArithmeticError::TooLarge));
-        assert_eq!(shown(number("-9223372036854775808").subtract(number("1"))), "-9223372036854775809");
-        assert_eq!(shown(number("9223372036854775808").subtract(number("1"))), "9223372036854775807");
+        assert_eq!(shown(number("0.1").plus(number("0.2"))), "0.3");
+        assert_eq!(shown(number("9223372036854775807").plus(number("1"))), "9223372036854775808");
+        assert_eq!(number("12345678901234567890.12345678").plus(number("1e-28")), Err(ArithmeticError::Inexact));
+        assert_eq!(number("9999999999999999999999999999").plus(number("0.4")), Err(ArithmeticError::Inexact));
+        assert_eq!(number("9999999999999999999999999999").plus(number("1")), Err(ArithmeticError::TooLarge));
+        assert_eq!(shown(number("-9223372036854775808").minus(number("1"))), "-9223372036854775809");
+        assert_eq!(shown(number("9223372036854775808").minus(number("1"))), "9223372036854775807");
     }
 
     #[test]
@@ -388,7 +389,7 @@ mod tests {
     #[test]
     fn f64_operands_calculate_as_f64() {
         assert_eq!(shown(number("1e300").multiply(number("1e-300"))), "1");
-        assert_eq!(shown(number("1e300").add(number("1"))), "1e300");
+        assert_eq!(shown(number("1e300").plus(number("1"))), "1e300");
         assert_eq!(number("1e300").multiply(number("1e300")), Err(ArithmeticError::TooLarge));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use rhai::{AST, ASTNode, Dynamic, Expr, Position, Stmt};
+use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
 use super::super::fault::Finding;
 use super::rewrite::ROLES;
@@ -60,7 +60,7 @@ fn node(path: &[ASTNode], own: &BTreeSet<(String, usize)>) -> Option<Finding> {
             known(&call.name, call.args.len(), *position, own)
         }
         ASTNode::Expr(Expr::MethodCall(call, position)) => known(&call.name, call.args.len(), *position, own),
-        ASTNode::Expr(Expr::DynamicConstant(value, position)) if value.is_fnptr() => misplaced(path, value, *position),
+        ASTNode::Expr(Expr::DynamicConstant(value, position)) if value.is_fnptr() => misplaced(path, *position),
         ASTNode::Expr(Expr::Variable(variable, _, position)) => {
             let name = variable.1.as_str();
             (variable.0.is_none() && own.iter().any(|(function, _)| function == name)).then(|| {
@@ -72,6 +72,9 @@ fn node(path: &[ASTNode], own: &BTreeSet<(String, usize)>) -> Option<Finding> {
     }
 }
 
+/// Functions that put something into what they are called on.
+const FILLERS: [&str; 9] = ["push", "append", "insert", "pad", "splice", "set", "mixin", "fill_with", "concat"];
+
 /// Whether a text puts things into arrays and maps of its own, whose sizes must then be watched.
 pub(in crate::script) fn fills_containers(ast: &AST) -> bool {
     let mut found = false;
@@ -80,17 +83,12 @@ pub(in crate::script) fn fills_containers(ast: &AST) -> bool {
             Some(ASTNode::Stmt(Stmt::Assignment(assignment))) => {
                 matches!(assignment.1.lhs, Expr::Index(..) | Expr::Dot(..) | Expr::ThisPtr(_))
             }
-            // A method that may change what it is called on, a part of something.
-            Some(ASTNode::Expr(Expr::MethodCall(..))) => path.iter().filter(|node| is_chain(node)).count() > 1,
+            Some(ASTNode::Expr(Expr::MethodCall(call, _))) => FILLERS.contains(&call.name.as_str()),
             _ => false,
         };
         !found
     });
     found
-}
-
-fn is_chain(node: &ASTNode) -> bool {
-    matches!(node, ASTNode::Expr(Expr::Dot(..) | Expr::Index(..)))
 }
 
 fn known(name: &str, arguments: usize, position: Position, own: &BTreeSet<(String, usize)>) -> Option<Finding> {
@@ -118,7 +116,7 @@ fn known(name: &str, arguments: usize, position: Position, own: &BTreeSet<(Strin
 }
 
 /// A closure that is not the first argument of a function of lists.
-fn misplaced(path: &[ASTNode], _closure: &Dynamic, position: Position) -> Option<Finding> {
+fn misplaced(path: &[ASTNode], position: Position) -> Option<Finding> {
     let mut parents = path.iter().rev();
     let mut child = parents.next()?;
     for parent in parents {

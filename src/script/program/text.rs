@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use rhai::{AST, CallFnOptions, Dynamic, Engine, Scope};
 
+use super::super::functions::definition::AllDocs;
 use super::super::host::convert::{Bounds, encode};
 use super::super::state::{Settings, State};
 use super::super::{Fault, Limits, Phase, engine, fault};
@@ -50,13 +51,14 @@ impl Text {
         state.begin(Phase::Definition);
         state.settings.replace(Settings::default());
         let mut scope = Scope::new();
+        scope.push_constant("ALL_DOCS", AllDocs);
         let run = self.engine.run_ast_with_scope(&mut scope, ast);
         run.map_err(|error| fault::from_failure(*error, &state).into_fault(&self.label))?;
         self.settings = state.settings.take();
         let bounds = Bounds { bytes: (state.limits.value_bytes_max, "value_bytes_max"), depth: state.limits.depth_max };
         let mut constants = BTreeMap::new();
         for (name, is_constant, value) in scope.iter() {
-            if !is_constant {
+            if !is_constant || value.is::<AllDocs>() {
                 continue;
             }
             let value = value.flatten();

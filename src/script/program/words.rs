@@ -96,7 +96,7 @@ fn distance(a: &str, b: &str) -> usize {
     if a.len() > 40 {
         return usize::MAX;
     }
-    let (a, b) = (a.to_lowercase(), b.to_lowercase());
+    let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {
         let mut diagonal = i;

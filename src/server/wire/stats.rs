@@ -10,7 +10,7 @@ use super::node::Metadata;
 use super::text::{humane_size, time};
 use crate::index::status::{IndexState, IndexStatus};
 use crate::store::Progress;
-use crate::store::snapshot::CollectionCount;
+use crate::store::snapshot::{CollectionCount, DatabaseCount};
 
 /// What the statistics are made of.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Facts {
     pub(crate) tag: String,
     pub(crate) incarnation: String,
     pub(crate) progress: Progress,
-    pub(crate) collections: Vec<CollectionCount>,
+    pub(crate) count: DatabaseCount,
     /// With the kind of each.
     pub(crate) indexes: Vec<(IndexStatus, &'static str)>,
     pub(crate) bytes_on_disk: u64,
@@ -57,7 +57,7 @@ pub(crate) struct DetailedStats {
     #[serde(flatten)]
     stats: DatabaseStats,
     #[serde(rename = "CountOfIdentities")]
-    identities: u64,
+    identities: usize,
     #[serde(rename = "CountOfCompareExchange")]
     compare_exchange: u64,
     #[serde(rename = "CountOfCompareExchangeTombstones")]
@@ -125,8 +125,7 @@ struct Unknown {}
 
 impl DatabaseStats {
     pub(crate) fn new(metadata: Metadata, facts: Facts) -> Self {
-        let Facts { tag, incarnation, progress, collections, indexes, bytes_on_disk } = facts;
-        let last_write = collections.iter().map(|count| count.last_etag).max().unwrap_or(0);
+        let Facts { tag, incarnation, progress, count, indexes, bytes_on_disk } = facts;
         let vector = match progress.durable {
             0 => String::new(),
             etag => format!("{tag}:{etag}-{incarnation}"),
@@ -134,9 +133,9 @@ impl DatabaseStats {
         Self {
             metadata,
             count_of_indexes: indexes.len(),
-            count_of_documents: collections.iter().map(|count| count.documents).sum(),
+            count_of_documents: count.documents,
             count_of_revision_documents: 0,
-            count_of_tombstones: collections.iter().map(|count| count.tombstones).sum(),
+            count_of_tombstones: count.tombstones,
             count_of_documents_conflicts: 0,
             count_of_conflicts: 0,
             count_of_attachments: 0,
@@ -148,7 +147,7 @@ impl DatabaseStats {
             number_of_transaction_merger_queue_operations: 0,
             is64_bit: cfg!(target_pointer_width = "64"),
             pager: "RocksDB",
-            last_doc_etag: last_write.min(progress.durable),
+            last_doc_etag: count.last_etag.min(progress.durable),
             last_database_etag: progress.durable,
             last_indexing_time: indexes.iter().filter_map(|(status, _)| status.last_run_micros).max().map(time),
             indexes: indexes.into_iter().map(|(status, kind)| IndexLine::new(status, kind)).collect(),
@@ -159,8 +158,8 @@ impl DatabaseStats {
 }
 
 impl DetailedStats {
-    pub(crate) fn new(stats: DatabaseStats) -> Self {
-        Self { stats, identities: 0, compare_exchange: 0, compare_exchange_tombstones: 0 }
+    pub(crate) fn new(stats: DatabaseStats, identities: usize) -> Self {
+        Self { stats, identities, compare_exchange: 0, compare_exchange_tombstones: 0 }
     }
 }
 
@@ -186,13 +185,13 @@ impl Size {
 }
 
 impl CollectionStats {
-    pub(crate) fn new(counts: &[CollectionCount]) -> Self {
+    pub(crate) fn new(total: &DatabaseCount, counts: &[CollectionCount]) -> Self {
         Self {
-            count_of_documents: counts.iter().map(|count| count.documents).sum(),
+            count_of_documents: total.documents,
             count_of_documents_conflicts: 0,
             count_of_conflicts: 0,
             count_of_revision_documents: 0,
-            count_of_tombstones: counts.iter().map(|count| count.tombstones).sum(),
+            count_of_tombstones: total.tombstones,
             count_of_time_series_deleted_ranges: 0,
             count_of_attachments: 0,
             count_of_counter_entries: 0,
@@ -203,7 +202,7 @@ impl CollectionStats {
 }
 
 impl DetailedCollectionStats {
-    pub(crate) fn new(counts: &[CollectionCount]) -> Self {
+    pub(crate) fn new(total: &DatabaseCount, counts: &[CollectionCount]) -> Self {
         let line = |count: &CollectionCount| DetailedCollection {
             name: count.name.clone(),
             count_of_documents: count.documents,
@@ -213,7 +212,7 @@ impl DetailedCollectionStats {
             revisions_size: Unknown {},
         };
         Self {
-            count_of_documents: counts.iter().map(|count| count.documents).sum(),
+            count_of_documents: total.documents,
             count_of_conflicts: 0,
             collections: alive(counts).map(|count| (count.name.clone(), line(count))).collect(),
         }

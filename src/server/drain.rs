@@ -1,0 +1,63 @@
+//! Request bodies that a handler gave up: read on and thrown away, for a while.
+//!
+//! A connection that is closed over unread bytes is reset, and the caller, still sending, never sees why it was refused.
+//! So what is left of a body is read by a task of its own while the answer goes out.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
+use axum::http::{Request, header};
+use futures_util::{Stream, StreamExt};
+
+/// How long a caller may go on sending what nobody wants.
+const TIME_MAX: Duration = Duration::from_secs(20);
+
+/// How many bytes are thrown away; a caller that sends more is cut off.
+const BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// A body that is read to its end even when it is dropped before.
+struct Drained {
+    stream: Option<BodyDataStream>,
+}
+
+/// Makes a request's body one that is read to its end.
+pub(crate) fn drained(request: Request<Body>) -> Request<Body> {
+    // A caller that waits for leave to send its body is better not given it.
+    if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
+        return request;
+    }
+    request.map(|body| Body::from_stream(Drained { stream: Some(body.into_data_stream()) }))
+}
+
+impl Stream for Drained {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
+        let next = stream.poll_next_unpin(context);
+        if matches!(next, Poll::Ready(None | Some(Err(_)))) {
+            self.stream = None;
+        }
+        next
+    }
+}
+
+impl Drop for Drained {
+    fn drop(&mut self) {
+        if let (Some(stream), Ok(runtime)) = (self.stream.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(tokio::time::timeout(TIME_MAX, read_on(stream)));
+        }
+    }
+}
+
+async fn read_on(mut stream: BodyDataStream) {
+    let mut left = BYTES_MAX;
+    while let Some(Ok(chunk)) = stream.next().await {
+        match left.checked_sub(chunk.len()) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+    }
+}
