@@ -74,9 +74,10 @@ fn measure(
     scripts: &[Script; 2],
     report: &mut Report,
 ) -> Result<()> {
-    let bare_load = limits::write_batches(&directory.join("bare"), orders)?;
-    let bare_map = [limits::parse_and_map(orders, &scripts[0])?, limits::parse_and_map(orders, &scripts[1])?];
+    // First the syncs, while nothing is left to be written behind them.
     let bare_sync = limits::synced_writes(&directory.join("bare-sync"), arguments.updates)?;
+    let bare_map = [limits::parse_and_map(orders, &scripts[0])?, limits::parse_and_map(orders, &scripts[1])?];
+    let bare_load = limits::write_batches(&directory.join("bare"), orders)?;
     let mut server = Server::start(&directory.join("data"))?;
     load(&server, orders, arguments.connections, bare_load, report)?;
     for (script, bare) in scripts.iter().zip(bare_map) {

@@ -21,7 +21,12 @@ impl Server {
     /// Starts the server on an empty directory and a free port, and waits until it says where it listens.
     pub(crate) fn start(data: &Path) -> Result<Self> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_treepie"));
-        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        command
+            .arg("serve")
+            .arg("--data")
+            .arg(data)
+            .args(["--listen", "127.0.0.1:0", "--log", "warn"])
+            .stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let stdout = child.stdout.take().ok_or("the server has no standard output")?;
         let mut server = Self { child, address: String::new() };

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use treepie::database::{Database, DatabaseSettings};
 use treepie::store::commit::OperationResult;
-use treepie::store::{Probe, Step};
+use treepie::store::probe::{Probe, Step};
 
 use crate::models::SHAPES;
 use crate::workload::{MODELS, batch};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use treepie::database::{Database, DatabaseSettings};
-use treepie::store::Step;
 use treepie::store::commit::OperationResult;
+use treepie::store::probe::Step;
 
 use crate::child::{BATCHES, SAID, Stop, command};
 use crate::workload::{MARKERS, MODELS, mixed, orders_after};

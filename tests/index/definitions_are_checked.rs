@@ -195,6 +195,15 @@ fn a_deleted_index_takes_its_outputs_along() {
 }
 
 #[test]
+fn waiting_for_a_new_index_waits_for_its_build_even_where_nothing_was_written() {
+    let world = World::new();
+    world.index("Sums", &sum_by_k("Orders", "Out"));
+    world.sync();
+    let status = world.database().index_status().unwrap().remove(0);
+    assert!(!status.building && !status.stale, "{status:?}");
+}
+
+#[test]
 fn a_definition_that_cannot_be_compiled_is_refused_with_its_place() {
     let world = World::new();
     let script =

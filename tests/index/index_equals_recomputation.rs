@@ -148,9 +148,10 @@ impl Life {
         self.paused = false;
     }
 
+    /// Nobody can wait for an index that is paused.
     fn sync(&mut self) {
-        self.world.sync();
         if !self.paused {
+            self.world.sync();
             self.assert_equals_oracle();
         }
     }
@@ -277,7 +278,7 @@ fn difference(one: &World, other: &World) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn any_history_ends_in_the_rows_and_documents_of_a_fresh_build(

@@ -60,8 +60,8 @@ fn check_updates(world: &World, entries: u64, singles: u32, documents: u32) {
     let before = counters(world);
     for number in 0..singles {
         let spread = documents / singles * number;
-        world.put("Readings", &format!("readings/{spread:07}x"), r#"{"points":1,"v":2}"#);
         let last = counters(world);
+        world.put("Readings", &format!("readings/{spread:07}x"), r#"{"points":1,"v":2}"#);
         world.sync();
         let now = counters(world);
         let read = now.values_reduced - last.values_reduced;
