@@ -21,8 +21,8 @@ use crate::store::snapshot::Snapshot;
 /// How far an index has come, for those who wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
-    /// Everything through this etag is taken in.
-    pub through: u64,
+    /// Everything through this etag is taken in; `None` while the first build has not ended.
+    pub through: Option<u64>,
     /// Whether the index was stopped for its faults, or is gone; nobody waits for one that does not go on.
     pub is_errored: bool,
 }
@@ -54,7 +54,7 @@ impl Index {
         progress: ProgressRecord,
         faults: FaultLog,
     ) -> Arc<Self> {
-        let reached = Reached { through: 0, is_errored: record.errored };
+        let reached = Reached { through: None, is_errored: record.errored };
         Arc::new(Self {
             checked,
             context,
@@ -84,8 +84,7 @@ impl Index {
     pub(crate) fn reach(&self, through: Option<u64>) {
         let is_errored = self.state() == IndexState::Error;
         self.reached.send_if_modified(|reached| {
-            let now =
-                Reached { through: through.map_or(reached.through, |etag| etag.max(reached.through)), is_errored };
+            let now = Reached { through: through.max(reached.through), is_errored };
             std::mem::replace(reached, now) != now
         });
     }

@@ -29,9 +29,9 @@ pub(crate) async fn wait(
         // Indexes before this one have written their outputs by now.
         let through = store.progress().written;
         let mut reached = index.reached.subscribe();
-        let is_there = reached.wait_for(|reached| reached.through >= through || reached.is_errored);
+        let is_there = reached.wait_for(|reached| reached.through >= Some(through) || reached.is_errored);
         match tokio::time::timeout_at(deadline, is_there).await {
-            Ok(Ok(reached)) if reached.through >= through => {}
+            Ok(Ok(reached)) if reached.through >= Some(through) => {}
             _ => stale.push(index.context.name.to_string()),
         }
     }

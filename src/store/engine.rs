@@ -201,6 +201,10 @@ fn family_options(family: Family, memory: &Memory) -> Options {
     // Writes wait for the flush when both are full: that bounds the memory of a store whose disk lags behind.
     options.set_max_write_buffer_number(2);
     options.set_arena_block_size(256 << 10);
+    // Twice RocksDB's default: a first build writes much and reads little of it meanwhile.
+    options.set_level_zero_file_num_compaction_trigger(8);
+    options.set_level_zero_slowdown_writes_trigger(32);
+    options.set_level_zero_stop_writes_trigger(48);
     match family {
         // Read by whole key, often in vain.
         Family::Documents | Family::Tombstones | Family::MapDocuments | Family::ReduceGroups => {

@@ -28,19 +28,12 @@ pub enum Step {
 }
 
 impl Step {
-    /// Every step.
-    pub const ALL: [Step; 10] = [
-        Step::BeforeWrite,
-        Step::AfterWrite,
-        Step::BeforeSync,
-        Step::AfterSync,
-        Step::AfterPublish,
-        Step::RunRead,
-        Step::RunMapped,
-        Step::RunReduced,
-        Step::RunCommitted,
-        Step::SweepCommitted,
-    ];
+    /// The steps of a group of commits.
+    pub const OF_COMMIT: [Step; 5] =
+        [Step::BeforeWrite, Step::AfterWrite, Step::BeforeSync, Step::AfterSync, Step::AfterPublish];
+    /// The steps of an index.
+    pub const OF_INDEX: [Step; 5] =
+        [Step::RunRead, Step::RunMapped, Step::RunReduced, Step::RunCommitted, Step::SweepCommitted];
 }
 
 /// Is told of every step, on the thread that takes it, which waits for its return.

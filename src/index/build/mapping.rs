@@ -32,7 +32,7 @@ use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
 /// Documents of a chunk.
-const CHUNK_DOCUMENTS: usize = 512;
+const CHUNK_DOCUMENTS: usize = 2_048;
 
 /// Groups that a thread remembers to have written; at 24 bytes each and some.
 const KNOWN_GROUPS_MAX: usize = 500_000;
@@ -254,6 +254,8 @@ impl ChunkWork<'_> {
             self.map_document(&snapshot, id, document.as_ref(), is_fresh)?;
         }
         self.out.documents = changes.len();
+        // In the order of the keys, neighbours in the write buffer are found in the processor's cache.
+        self.out.rows.sort_by(|a, b| a.place().cmp(&b.place()));
         self.out.ids = ids.into_iter().map(|id| id.lower().to_owned()).collect();
         Ok(())
     }

@@ -136,6 +136,16 @@ pub enum RowChange {
     },
 }
 
+impl RowChange {
+    /// Where the change is made, or begins.
+    pub(crate) fn place(&self) -> (Family, &[u8]) {
+        match self {
+            RowChange::Put { family, key, .. } | RowChange::Delete { family, key } => (*family, key),
+            RowChange::DeleteRange { family, range } => (*family, &range.from),
+        }
+    }
+}
+
 /// A collection begins or ceases to belong to an index.
 #[derive(Clone, Debug)]
 pub enum ClaimChange {
