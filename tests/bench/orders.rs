@@ -59,6 +59,7 @@ fn main() -> Result<()> {
     let orders = Orders::generate(arguments.n)?;
     let scripts = [Script::read("ProductMonths")?, Script::read("OrderTotals")?];
     let mut report = Report::new(&arguments.n.to_string());
+    report.add(Figure::new("load average before (0 on an idle machine)", server::load_average()?, ""));
     measure(&arguments, directory.path(), &orders, &scripts, &mut report)?;
     report.print(&mut std::io::stdout().lock())?;
     if let Some(path) = &arguments.json {
