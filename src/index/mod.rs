@@ -16,6 +16,7 @@ mod graph;
 mod group;
 mod live;
 mod map;
+mod pace;
 mod publish;
 mod records;
 pub(crate) mod registry;
