@@ -19,6 +19,7 @@ mod map;
 mod pace;
 mod publish;
 mod records;
+mod reduce;
 pub(crate) mod registry;
 mod retire;
 mod rows;
