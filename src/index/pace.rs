@@ -1,4 +1,4 @@
-//! How much work an index takes on at once: as much as it does in a fifth of a second.
+//! How much work an index takes on at once: as much as it does in half a second.
 //!
 //! A script that takes long for each document gets few of them at a time, so that its faults are judged soon, a stop is quick, and
 //! what it did becomes visible. Only the size of runs depends on this, never a result.
@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 /// The time that a portion of work should take.
-const PORTION: Duration = Duration::from_millis(200);
+const PORTION: Duration = Duration::from_millis(500);
 
 /// Documents of the next portion.
 #[derive(Clone, Copy, Debug)]

@@ -38,7 +38,7 @@ pub(crate) struct BatchLimits {
 
 impl Default for BatchLimits {
     fn default() -> Self {
-        Self { documents_max: 4_096, entry_bytes_max: 8 * 1024 * 1024, mapping_max: Duration::from_millis(50) }
+        Self { documents_max: 4_096, entry_bytes_max: 8 * 1024 * 1024, mapping_max: Duration::from_millis(100) }
     }
 }
 
