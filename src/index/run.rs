@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::counters::add;
+use super::faults::Subject;
 use super::entry::{EntryChange, EntryChangeKind, compare};
 use super::group::{GroupReduce, plan_output, settled, subject};
 use super::map::{Mapped, map};
@@ -68,7 +69,7 @@ pub(crate) struct Run {
     pub entries: i64,
     pub groups: i64,
     /// Faults to record, by subject; `None` clears what was recorded of it.
-    pub faults: Vec<(String, Option<Fault>)>,
+    pub faults: Vec<(Subject, Option<Fault>)>,
 }
 
 /// Subjects (document ids, or groups in hex) whose interruption is recorded as a fault, because trying again did not help.
@@ -252,9 +253,9 @@ impl<'a, 's> Planner<'a, 's> {
         match (before, mapped) {
             (_, Mapped::Fault(fault)) => {
                 self.run.map_faults += 1;
-                self.run.faults.push((id.to_owned(), Some(fault.clone())));
+                self.run.faults.push((Subject::Document(id.to_owned()), Some(fault.clone())));
             }
-            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => self.run.faults.push((id.to_owned(), None)),
+            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => self.run.faults.push((Subject::Document(id.to_owned()), None)),
             _ => {}
         }
     }
