@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::entry::{EntryChange, EntryChangeKind, compare};
+use super::faults::Subject;
 use super::group::settled;
 use super::map::{Mapped, map};
 use super::records::{GroupRecord, MapDocument, decode, encode};
@@ -64,7 +65,7 @@ pub(crate) struct Run {
     pub entries: i64,
     pub groups: i64,
     /// Faults to record, by subject; `None` clears what was recorded of it.
-    pub faults: Vec<(String, Option<Fault>)>,
+    pub faults: Vec<(Subject, Option<Fault>)>,
 }
 
 impl Run {
@@ -254,9 +255,11 @@ impl<'a, 's> Planner<'a, 's> {
         match (before, mapped) {
             (_, Mapped::Fault(fault)) => {
                 self.run.map_faults += 1;
-                self.run.faults.push((id.to_owned(), Some(fault.clone())));
+                self.run.faults.push((Subject::Document(id.to_owned()), Some(fault.clone())));
             }
-            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => self.run.faults.push((id.to_owned(), None)),
+            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => {
+                self.run.faults.push((Subject::Document(id.to_owned()), None))
+            }
             _ => {}
         }
     }

@@ -185,8 +185,7 @@ impl Worker {
     fn publish_chunk(&mut self, pool: &mut MapPool, mut chunk: MappedChunk) -> Result<(), StepError> {
         let publish = Publish::from_chunk(&mut chunk, &self.index.progress.lock().watermarks);
         self.publish(publish)?;
-        pool.committed(&chunk);
-        Ok(())
+        Ok(pool.committed(chunk)?)
     }
 
     fn lag_is_small(&self, watermarks: &[u64]) -> Result<bool, StoreError> {
