@@ -65,7 +65,13 @@ impl FaultLog {
     }
 
     /// Takes in what a run found, and appends the rows that keep it.
-    pub(crate) fn take(&mut self, index: u32, faults: &[(Subject, Option<Fault>)], now: i64, rows: &mut Vec<RowChange>) {
+    pub(crate) fn take(
+        &mut self,
+        index: u32,
+        faults: &[(Subject, Option<Fault>)],
+        now: i64,
+        rows: &mut Vec<RowChange>,
+    ) {
         let family = Family::Meta;
         for (subject, fault) in faults {
             if let Some(at) = self.rows.iter().position(|(_, row)| subject.is_of(row))

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::counters::add;
-use super::faults::Subject;
 use super::entry::{EntryChange, EntryChangeKind, compare};
+use super::faults::Subject;
 use super::group::{GroupReduce, plan_output, settled, subject};
 use super::map::{Mapped, map};
 use super::records::{GroupRecord, GroupResult, MapDocument, decode, encode};
@@ -255,7 +255,9 @@ impl<'a, 's> Planner<'a, 's> {
                 self.run.map_faults += 1;
                 self.run.faults.push((Subject::Document(id.to_owned()), Some(fault.clone())));
             }
-            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => self.run.faults.push((Subject::Document(id.to_owned()), None)),
+            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => {
+                self.run.faults.push((Subject::Document(id.to_owned()), None))
+            }
             _ => {}
         }
     }

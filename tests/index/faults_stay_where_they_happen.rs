@@ -202,3 +202,38 @@ fn fewer_than_a_hundred_attempts_never_stop_an_index() {
     assert_eq!(world.database().index_status().unwrap()[0].state, IndexState::Normal);
     assert_eq!(world.faults("Sums").len(), 99);
 }
+
+#[test]
+fn the_fault_of_a_document_is_gone_however_its_id_is_spelled_when_it_is_mended() {
+    let world = World::new();
+    world.index("Sums", &sum_by_k("Orders", "Out").replace("emit(", "if doc.bad == true { throw \"bad\" } emit("));
+    world.put("Orders", "Orders/Ä", r#"{"k":"orders/ä","bad":true}"#);
+    world.sync();
+    assert_eq!(world.faults("Sums").len(), 1);
+    world.put("Orders", "orders/ä", r#"{"k":"orders/ä","bad":true}"#);
+    world.sync();
+    assert_eq!(world.faults("Sums").len(), 1, "still one document");
+    world.put("Orders", "ORDERS/Ä", r#"{"k":"orders/ä","v":1}"#);
+    world.sync();
+    assert_eq!(world.faults("Sums"), []);
+}
+
+#[test]
+fn the_faults_of_groups_with_long_keys_are_told_apart_and_shown_short() {
+    let world = World::new();
+    let script =
+        sum_by_k("Orders", "Out").replace("fn reduce(key, values) {", "fn reduce(key, values) { throw \"no\";");
+    world.index("Sums", &script);
+    for last in ["a", "b"] {
+        let key = format!("{}{last}", "x".repeat(100_000));
+        world.put("Orders", &format!("orders/{last}"), &format!(r#"{{"k":"{key}","v":1}}"#));
+    }
+    world.sync();
+    let faults = world.faults("Sums");
+    assert_eq!(faults.len(), 2);
+    assert_ne!(faults[0].0, faults[1].0);
+    assert!(faults.iter().all(|(subject, _)| subject.len() < 1_100 && subject.starts_with("\"xxx")), "{faults:?}");
+    world.delete("orders/a");
+    world.sync();
+    assert_eq!(world.faults("Sums").len(), 1);
+}
