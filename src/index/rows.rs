@@ -1,6 +1,6 @@
 //! One group's rows in a snapshot, as the reduce tree reads them.
 //!
-//! Next on the walk: `output`.
+//! Next on the walk: `group`.
 
 use super::counters::Counters;
 use super::tree::Tree;

@@ -237,3 +237,26 @@ fn the_faults_of_groups_with_long_keys_are_told_apart_and_shown_short() {
     world.sync();
     assert_eq!(world.faults("Sums").len(), 1);
 }
+
+#[test]
+fn a_users_document_under_an_id_that_a_group_needs_stays_until_its_user_deletes_it() {
+    let world = World::new();
+    world.put("Orders", "orders/1", r#"{"k":1,"v":5}"#);
+    world.index("Sums", &sum_by_k("Orders", "Out"));
+    world.sync();
+    let id = world.documents("Out").into_keys().next().unwrap();
+    assert!(world.database().delete_index("Sums").unwrap());
+    world.put("Users", &id, r#"{"mine":true}"#);
+    world.put("Orders", "orders/2", r#"{"k":2,"v":7}"#);
+    world.index("Sums", &sum_by_k("Orders", "Out"));
+    world.sync();
+    assert_eq!(world.bodies("Out"), [r#"{"Key":2,"n":1,"v":7}"#]);
+    let faults = world.faults("Sums");
+    assert!(faults.len() == 1 && faults[0].0 == "1" && faults[0].1.contains(&format!("'{id}' is taken")), "{faults:?}");
+    assert_eq!(world.get(&id).unwrap().body, r#"{"mine":true}"#);
+    world.delete(&id);
+    world.put("Orders", "orders/1", r#"{"k":1,"v":6}"#);
+    world.sync();
+    assert_eq!(world.bodies("Out"), [r#"{"Key":1,"n":1,"v":6}"#, r#"{"Key":2,"n":1,"v":7}"#]);
+    assert_eq!(world.faults("Sums"), []);
+}
