@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hasher;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use siphasher::sip::SipHasher13;
@@ -19,6 +20,7 @@ use super::super::entry::{Entry, EntryChangeKind, compare};
 use super::super::faults::Subject;
 use super::super::group::settled;
 use super::super::map::{Mapped, map};
+use super::super::pace::Pace;
 use super::super::records::{EntryRecord, GroupRecord, GroupResult, MapDocument, decode, encode};
 use super::super::run::{GivenUp, colliding};
 use super::{BuildError, helpers};
@@ -32,8 +34,8 @@ use crate::store::keyspace::{Family, GroupHash, map_document, map_entry, reduce_
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
-/// Documents of a chunk.
-const CHUNK_DOCUMENTS: usize = 2_048;
+/// Documents of a chunk, at most.
+const CHUNK_DOCUMENTS_MAX: usize = 2_048;
 
 /// Documents that a thread reads at once; fewer where those before were large, so that it holds about `READ_BYTES`.
 const READ_DOCUMENTS: usize = 32;
@@ -64,6 +66,7 @@ pub(crate) struct MappedChunk {
     pub rows: Vec<RowChange>,
     /// Documents mapped.
     pub documents: usize,
+    took: Duration,
     /// How the number of entries changes.
     pub entries: i64,
     /// Calls, and those that failed.
@@ -87,6 +90,7 @@ pub(crate) struct MapPool {
     early: BTreeMap<u64, MappedChunk>,
     in_flight: HashSet<String>,
     positions: Vec<u64>,
+    pace: Pace,
 }
 
 impl MapPool {
@@ -120,6 +124,7 @@ impl MapPool {
             early: BTreeMap::new(),
             in_flight: HashSet::new(),
             positions: watermarks.to_vec(),
+            pace: Pace::new(CHUNK_DOCUMENTS_MAX),
         })
     }
 
@@ -140,6 +145,7 @@ impl MapPool {
         if chunk.rest.is_empty() {
             self.taken += 1;
         }
+        self.pace.learn(chunk.documents, chunk.took);
         Ok(Some(chunk))
     }
 
@@ -186,7 +192,7 @@ impl MapPool {
             let mut through = *position;
             for change in snapshot.changes(source, *position, written, Direction::Forward) {
                 let change = change?;
-                if changes.len() >= CHUNK_DOCUMENTS || self.in_flight.contains(&crate::id::lower(&change.id)) {
+                if changes.len() >= self.pace.documents() || self.in_flight.contains(&crate::id::lower(&change.id)) {
                     break;
                 }
                 through = change.etag;
@@ -264,6 +270,7 @@ struct ChunkWork<'a> {
 impl ChunkWork<'_> {
     /// Maps the changes in order, until all are mapped or the rows are too many for one commit.
     fn map(&mut self, mut changes: Vec<Change>, fresh_through: u64) -> Result<(), BuildError> {
+        let started = Instant::now();
         let snapshot = self.context.store.snapshot();
         let (mut done, mut page) = (0, READ_DOCUMENTS);
         while done < changes.len() && self.row_bytes < CHUNK_ROW_BYTES {
@@ -275,6 +282,7 @@ impl ChunkWork<'_> {
         self.out.rest = changes.split_off(done);
         self.out.through = self.out.rest.first().and(changes.last()).map_or(self.out.through, |last| last.etag);
         self.out.documents = changes.len();
+        self.out.took = started.elapsed();
         // In the order of the keys, neighbours in the write buffer are found in the processor's cache.
         self.out.rows.sort_by(|a, b| a.place().cmp(&b.place()));
         self.out.ids = changes.iter().map(|change| crate::id::lower(&change.id)).collect();
