@@ -381,8 +381,11 @@ fn calls_leave_nothing_behind() {
             }
             ALLOCATOR.current_usage()
         };
-        let before = run(20);
-        let after = run(500);
-        assert!(after < before + 64 * 1024, "{before} bytes became {after}");
+        // Other tests of this process allocate too, now and then; what a call leaves behind would add up every time.
+        let grows = |_| {
+            let before = run(20);
+            run(500) >= before + 64 * 1024
+        };
+        assert!(!(0..10).all(grows), "500 calls leave 64 KiB or more behind, every time");
     });
 }

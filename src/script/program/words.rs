@@ -55,6 +55,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         &["timestamp", "now", "today", "sleep", "rand", "random", "uuid"],
         "scripts have no clock and no randomness, so that a rebuild gives the same results",
     ),
+    (&["range"], "write the range itself: 0..n, or 0..=n with its end"),
     (&["eval", "import", "require"], "a script is one text; write helper functions in it"),
     (&["sqrt", "sin", "cos", "tan", "exp", "ln", "pow"], "only exact arithmetic is available: + - * / % ** div round"),
     (
