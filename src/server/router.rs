@@ -13,7 +13,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::host::Host;
 use super::{
-    bulk, changes, collections, databases, documents, index_reports, indexes, node, observe, stats, unsupported,
+    bulk, changes, collections, databases, documents, hilo, identity, index_reports, indexes, node, observe, stats,
+    unsupported,
 };
 
 /// The state that handlers get.
@@ -65,6 +66,11 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/staleness", named().get(index_reports::staleness))
         .route("/indexes/progress", named().get(index_reports::progress))
         .route("/indexes/{name}", named().get(indexes::show))
+        .route("/hilo/next", get(hilo::next))
+        .route("/hilo/return", put(hilo::give_back))
+        .route("/identity/next", post(identity::next))
+        .route("/identity/seed", post(identity::seed))
+        .route("/debug/identities", get(identity::list))
         .route("/_changes", get(changes::changes))
         .route("/configuration/client", get(node::client_configuration))
         .route("/healthcheck", get(node::database_health))

@@ -6,14 +6,11 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 48] = [
+const DATABASE_OPERATIONS: [(&str, &str); 45] = [
     ("queries", "queries"),
     ("streams", "streaming queries and documents as JSON lines"),
     ("multi_get", "several requests in one (multi_get)"),
     ("bulk_insert", "bulk insert streams; use bulk_docs"),
-    ("hilo", "HiLo ranges"),
-    ("identity", "identities by request; save documents under 'users|'"),
-    ("debug/identities", "the list of identities"),
     ("subscriptions", "subscriptions"),
     ("operations", "operations"),
     ("changes", "the changes websocket; use _changes"),
@@ -112,7 +109,6 @@ mod tests {
         for (method, path) in [
             ("POST", "/databases/x/queries"),
             ("GET", "/databases/x/streams/docs"),
-            ("GET", "/databases/x/hilo/next"),
             ("PATCH", "/databases/x/docs"),
             ("RESET", "/databases/x/indexes"),
             ("GET", "/databases/x/_all_docs"),

@@ -13,6 +13,8 @@ mod collections_and_statistics;
 mod databases;
 mod documents;
 mod expectations;
+mod hilo_ranges_never_overlap;
+mod identities_by_request;
 mod ids_on_the_url;
 mod indexes;
 mod json_that_parsers_disagree_on;

@@ -97,8 +97,6 @@ async fn what_treepie_does_not_have_is_501_by_name() {
     for (method, path, word) in [
         (Method::POST, "/databases/db/queries?queryHash=1", "queries"),
         (Method::GET, "/databases/db/streams/docs", "streaming"),
-        (Method::GET, "/databases/db/hilo/next?tag=users", "HiLo"),
-        (Method::POST, "/databases/db/identity/next?name=users", "identities"),
         (Method::PUT, "/databases/db/subscriptions", "subscriptions"),
         (Method::PATCH, "/databases/db/docs?id=a", "patches"),
         (Method::GET, "/databases/db/revisions?id=a", "revisions"),

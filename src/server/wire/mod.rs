@@ -3,6 +3,7 @@
 pub(crate) mod database;
 pub(crate) mod definition;
 pub(crate) mod index;
+pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod stats;
 pub(crate) mod text;
