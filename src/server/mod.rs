@@ -11,6 +11,7 @@ mod bulk;
 mod changes;
 mod collections;
 mod conditions;
+mod configuration;
 mod connection;
 mod databases;
 mod documents;

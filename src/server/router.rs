@@ -13,7 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::host::Host;
 use super::{
-    bulk, changes, collections, databases, documents, hilo, identity, index_reports, indexes, node, observe, stats,
+    bulk, changes, collections, configuration, databases, documents, hilo, identity, index_reports, indexes, node, observe, stats,
     unsupported,
 };
 
@@ -29,6 +29,8 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/topology", get(node::topology))
         .route("/cluster/topology", get(node::cluster_topology))
         .route("/cluster/node-info", get(node::node_info))
+        .route("/configuration/client", get(configuration::server_wide))
+        .route("/admin/configuration/client", put(configuration::put_server_wide))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
         .nest("/databases/{db}", database_routes())
@@ -72,7 +74,10 @@ fn database_routes() -> Router<Shared> {
         .route("/identity/seed", post(identity::seed))
         .route("/debug/identities", get(identity::list))
         .route("/_changes", get(changes::changes))
-        .route("/configuration/client", get(node::client_configuration))
+        .route("/configuration/client", get(configuration::client))
+        .route("/admin/record", get(databases::record_of))
+        .route("/admin/configuration/client", put(configuration::put_client))
+        .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
         .route("/healthcheck", get(node::database_health))
 }
 

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 45] = [
+const DATABASE_OPERATIONS: [(&str, &str); 44] = [
     ("queries", "queries"),
     ("streams", "streaming queries and documents as JSON lines"),
     ("multi_get", "several requests in one (multi_get)"),
@@ -28,8 +28,7 @@ const DATABASE_OPERATIONS: [(&str, &str); 45] = [
     ("tasks", "tasks"),
     ("task", "tasks"),
     ("admin/tasks", "tasks"),
-    ("admin/configuration", "changing the configuration"),
-    ("admin/record", "the full database record"),
+    ("admin/configuration", "changing this part of the configuration"),
     ("admin/revisions", "revisions"),
     ("admin/expiration", "expiration"),
     ("admin/sorters", "sorters"),
@@ -58,8 +57,8 @@ const DATABASE_OPERATIONS: [(&str, &str); 45] = [
 const SERVER_OPERATIONS: [(&str, &str); 8] = [
     ("/admin/databases/enable", "enabling and disabling databases"),
     ("/admin/databases/disable", "enabling and disabling databases"),
-    ("/admin/configuration", "changing the configuration"),
-    ("/configuration", "the server-wide client configuration"),
+    ("/admin/configuration", "changing this part of the configuration"),
+    ("/configuration", "this part of the server-wide configuration"),
     ("/info", "RavenDB's TCP protocol"),
     ("/admin/cluster", "clusters"),
     ("/admin/certificates", "certificates"),

@@ -10,6 +10,7 @@ mod batches;
 mod change_feed;
 mod clients_that_go_away;
 mod collections_and_statistics;
+mod configuration_of_names;
 mod databases;
 mod documents;
 mod expectations;
