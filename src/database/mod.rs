@@ -236,13 +236,28 @@ impl Database {
     /// Where the script, a name or a rule between indexes refuses it; nothing has changed then.
     pub fn put_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
         let name = definition.name.clone();
-        self.registry.put(definition).map_err(|error| match error {
-            RegistryError::Refused(Refused::Script(fault)) => DatabaseError::Script { name, fault: Box::new(fault) },
-            RegistryError::Refused(Refused::Rule(reason)) | RegistryError::Store(StoreError::Condition(reason)) => {
-                DatabaseError::Definition { name, reason }
-            }
-            RegistryError::Store(error) => DatabaseError::Store(error),
-        })
+        self.registry.put(definition).map_err(|error| refused_index(name, error))
+    }
+
+    /// Whether putting a definition would change nothing.
+    ///
+    /// # Errors
+    /// Where the script, a name or a setting refuses it.
+    pub fn has_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
+        let name = definition.name.clone();
+        self.registry.is_same(definition).map_err(|error| refused_index(name, error))
+    }
+
+    /// Builds an index anew, behind its present results; a result that comes out the same is not written. Blocking until the
+    /// build has begun.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NoIndex`]; its stored script is refused by this version; the storage fails.
+    pub fn reset_index(&self, name: &str) -> Result<(), DatabaseError> {
+        match self.registry.reset(name).map_err(|error| refused_index(name.to_owned(), error))? {
+            true => Ok(()),
+            false => Err(DatabaseError::NoIndex { name: name.to_owned() }),
+        }
     }
 
     /// Deletes an index and its artificial documents. Blocking. `false`: there was none.
@@ -309,6 +324,17 @@ impl Database {
         self.set_paused(name, false)
     }
 
+    /// Turns an index off, or on again; for good, restarts included. Its results stay as they are while it is off. Blocking.
+    ///
+    /// # Errors
+    /// Where there is no such index, or the storage fails.
+    pub fn set_index_disabled(&self, name: &str, is_disabled: bool) -> Result<(), DatabaseError> {
+        match self.registry.set_disabled(name, is_disabled)? {
+            true => Ok(()),
+            false => Err(DatabaseError::NoIndex { name: name.to_owned() }),
+        }
+    }
+
     fn set_paused(&self, name: Option<&str>, is_paused: bool) -> Result<(), DatabaseError> {
         let chosen = match name {
             None => self.registry.all(),
@@ -354,5 +380,15 @@ impl Database {
         }
         let stale = wait::wait(&self.store, self.registry.all(), names, timeout).await;
         if stale.is_empty() { Ok(()) } else { Err(DatabaseError::StillStale { waited: timeout, indexes: stale }) }
+    }
+}
+
+fn refused_index(name: String, error: RegistryError) -> DatabaseError {
+    match error {
+        RegistryError::Refused(Refused::Script(fault)) => DatabaseError::Script { name, fault: Box::new(fault) },
+        RegistryError::Refused(Refused::Rule(reason)) | RegistryError::Store(StoreError::Condition(reason)) => {
+            DatabaseError::Definition { name, reason }
+        }
+        RegistryError::Store(error) => DatabaseError::Store(error),
     }
 }

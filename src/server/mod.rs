@@ -23,6 +23,7 @@ mod hilo;
 mod host;
 mod identity;
 mod includes;
+mod index_operations;
 mod index_reports;
 mod index_wait;
 mod indexes;

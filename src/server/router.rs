@@ -13,7 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::host::Host;
 use super::{
-    bulk, changes, collections, configuration, databases, documents, hilo, identity, index_reports, indexes, node, observe, stats,
+    bulk, changes, collections, configuration, databases, documents, hilo, identity, index_operations, index_reports, indexes, node, observe, stats,
     unsupported,
 };
 
@@ -58,8 +58,19 @@ fn database_routes() -> Router<Shared> {
         .route("/stats", get(stats::stats))
         .route("/stats/essential", get(stats::stats))
         .route("/stats/detailed", get(stats::detailed))
-        .route("/indexes", get(indexes::list).put(indexes::put_definitions).delete(indexes::delete))
+        .route(
+            "/indexes",
+            get(indexes::list)
+                .put(indexes::put_definitions)
+                .delete(indexes::delete)
+                .fallback(index_operations::reset),
+        )
+        .route("/indexes/has-changed", named().post(index_operations::has_changed))
+        .route("/indexes/set-lock", named().post(index_operations::set_lock))
+        .route("/indexes/set-priority", named().post(index_operations::set_priority))
         .route("/admin/indexes", put(indexes::put_definitions))
+        .route("/admin/indexes/enable", post(index_operations::enable))
+        .route("/admin/indexes/disable", post(index_operations::disable))
         .route("/admin/indexes/start", post(indexes::start))
         .route("/admin/indexes/stop", post(indexes::stop))
         .route("/indexes/stats", named().get(index_reports::stats))

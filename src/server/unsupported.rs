@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 44] = [
+const DATABASE_OPERATIONS: [(&str, &str); 39] = [
     ("queries", "queries"),
     ("streams", "streaming queries and documents as JSON lines"),
     ("multi_get", "several requests in one (multi_get)"),
@@ -33,12 +33,7 @@ const DATABASE_OPERATIONS: [(&str, &str); 44] = [
     ("admin/expiration", "expiration"),
     ("admin/sorters", "sorters"),
     ("admin/analyzers", "analyzers"),
-    ("admin/indexes/enable", "enabling and disabling indexes; use admin/indexes/start and stop"),
-    ("admin/indexes/disable", "enabling and disabling indexes; use admin/indexes/start and stop"),
     ("indexes/terms", "the terms of an index"),
-    ("indexes/set-lock", "locking indexes"),
-    ("indexes/set-priority", "priorities of indexes"),
-    ("indexes/has-changed", "comparing an index definition"),
     ("indexes/debug", "the debug views of an index"),
     ("info", "RavenDB's TCP protocol"),
     ("_all_docs", "_all_docs; use docs?startsWith=…"),
@@ -70,7 +65,7 @@ pub(crate) async fn refuse(method: Method, uri: Uri) -> Response {
     refusal(&method, uri.path()).into_response()
 }
 
-fn refusal(method: &Method, path: &str) -> ApiError {
+pub(crate) fn refusal(method: &Method, path: &str) -> ApiError {
     let below = path.strip_prefix("/databases/").and_then(|rest| rest.split_once('/')).map(|(_, below)| below);
     if let Some(below) = below {
         if let Some((_, what)) = DATABASE_OPERATIONS.iter().find(|(operation, _)| is_below(below, operation)) {
@@ -79,7 +74,6 @@ fn refusal(method: &Method, path: &str) -> ApiError {
         match (method.as_str(), below) {
             ("PATCH", "docs") => return ApiError::unsupported("patches"),
             ("POST", "_changes") => return ApiError::unsupported("filters of _changes in a body"),
-            ("RESET", "indexes") => return ApiError::unsupported("resetting an index; delete it and put it again"),
             ("DELETE", "indexes/errors") => return ApiError::unsupported("clearing the errors of an index"),
             _ => {}
         }
@@ -109,7 +103,6 @@ mod tests {
             ("POST", "/databases/x/queries"),
             ("GET", "/databases/x/streams/docs"),
             ("PATCH", "/databases/x/docs"),
-            ("RESET", "/databases/x/indexes"),
             ("GET", "/databases/x/_all_docs"),
             ("POST", "/admin/databases/disable"),
         ] {
