@@ -133,8 +133,9 @@ fn read_batch(payload: &Payload, limits: &ServerLimits) -> Result<Vec<Write>, Ap
 /// # Errors
 /// It is no PUT, or its document is refused.
 pub(crate) fn read_insert(json: &[u8], limits: &ServerLimits) -> Result<Option<Write>, ApiError> {
-    let command: Command<'_> = serde_json::from_slice(json)
-        .map_err(|error| ApiError::data(format!("It is not {{\"Id\":…,\"Type\":\"PUT\",\"Document\":{{…}}}}: {error}")))?;
+    let command: Command<'_> = serde_json::from_slice(json).map_err(|error| {
+        ApiError::data(format!("It is not {{\"Id\":…,\"Type\":\"PUT\",\"Document\":{{…}}}}: {error}"))
+    })?;
     if command.kind.as_deref() == Some("HeartBeat") {
         return Ok(None);
     }

@@ -29,7 +29,10 @@ pub(crate) async fn stats_detailed(State(host): State<Shared>, lease: Lease) -> 
 pub(crate) async fn documents(State(host): State<Shared>, lease: Lease, query: Query) -> Result<Response, ApiError> {
     let selection = Selection::Newest(Feed::Collection(query.required("name")?.to_owned()));
     let page = page(&query, query.switch("metadataOnly", false)?)?;
-    stream::listing(&host, json::CONTENT_TYPE, move |sink| listing::write(&lease, &selection, page, Framing::RESULTS, sink)).await
+    stream::listing(&host, json::CONTENT_TYPE, move |sink| {
+        listing::write(&lease, &selection, page, Framing::RESULTS, sink)
+    })
+    .await
 }
 
 fn count(lease: &Lease) -> Result<(DatabaseCount, Vec<CollectionCount>), ApiError> {

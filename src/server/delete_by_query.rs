@@ -129,9 +129,7 @@ fn read_query(text: &str) -> Result<Feed, ApiError> {
     };
     let is_alias = match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
         [] => true,
-        [word, alias] => {
-            word.eq_ignore_ascii_case("as") && alias.chars().all(|it| it.is_alphanumeric() || it == '_')
-        }
+        [word, alias] => word.eq_ignore_ascii_case("as") && alias.chars().all(|it| it.is_alphanumeric() || it == '_'),
         _ => false,
     };
     if name.is_empty() || name.contains(['\\', '(', ';']) || !is_alias || name.eq_ignore_ascii_case("index") {

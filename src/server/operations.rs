@@ -74,8 +74,9 @@ impl Operations {
         let (kill, killed) = watch::channel(false);
         let mut known = host.operations.known.lock();
         if known.contains_key(&key) {
-            let message =
-                format!("There is an operation {id} already; ask for a new number with GET operations/next-operation-id.");
+            let message = format!(
+                "There is an operation {id} already; ask for a new number with GET operations/next-operation-id."
+            );
             return Err(ApiError::new(StatusCode::CONFLICT, names::CONCURRENCY, message));
         }
         known.insert(key.clone(), Known { turn: 0, kill, state: Progress::Running(0) });
@@ -95,8 +96,9 @@ impl Operations {
         let mut ended: Vec<_> = ended.collect();
         if ended.len() > ENDED_MAX {
             ended.sort_unstable();
-            ended.truncate(1);
-            ended.iter().for_each(|(_, key)| drop(known.remove(key)));
+            if let Some((_, oldest)) = ended.first() {
+                known.remove(oldest);
+            }
         }
     }
 }

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use axum::{Extension, Router};
-use axum::middleware;
 use axum::http::{Extensions, HeaderMap, StatusCode, Version};
+use axum::middleware;
 use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::{Extension, Router};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -19,8 +19,8 @@ use super::host::Host;
 use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
-    bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity, index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams,
-    unsupported,
+    bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
+    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -54,7 +54,8 @@ pub(crate) fn router(host: Shared) -> Router {
 
 /// Compresses what callers want compressed and is worth it. The least level: a server's time is for its documents.
 fn compression() -> CompressionLayer<impl Predicate> {
-    let is_at_rest = |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| extensions.get::<Live>().is_none();
+    let is_at_rest =
+        |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| extensions.get::<Live>().is_none();
     CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
@@ -87,10 +88,7 @@ fn database_routes() -> Router<Shared> {
         .route("/stats/detailed", get(stats::detailed))
         .route(
             "/indexes",
-            get(indexes::list)
-                .put(indexes::put_definitions)
-                .delete(indexes::delete)
-                .fallback(index_operations::reset),
+            get(indexes::list).put(indexes::put_definitions).delete(indexes::delete).fallback(index_operations::reset),
         )
         .route("/indexes/has-changed", named().post(index_operations::has_changed))
         .route("/indexes/set-lock", named().post(index_operations::set_lock))

@@ -169,11 +169,21 @@ async fn what_is_no_insert_is_refused_by_its_place() {
     for (text, status, kind, words) in [
         ("{}".to_owned(), 400, "InvalidDataException", vec!["array of objects"]),
         ("[1]".to_owned(), 400, "InvalidDataException", vec!["array of objects"]),
-        (format!("[{},{{\"Id\":\"x\"}}]", element("a", 1)), 400, "InvalidOperationException", vec!["Document 1", "'Type'"]),
+        (
+            format!("[{},{{\"Id\":\"x\"}}]", element("a", 1)),
+            400,
+            "InvalidOperationException",
+            vec!["Document 1", "'Type'"],
+        ),
         ("[{\"Id\":5,\"Type\":\"PUT\",\"Document\":{}}]".to_owned(), 400, "InvalidDataException", vec!["Document 0"]),
         ("[{\"Id\":\"x\",\"Type\":\"DELETE\"}]".to_owned(), 400, "ArgumentException", vec!["Document 0", "PUT only"]),
         ("[{\"Id\":\"x\",\"Type\":\"Counters\"}]".to_owned(), 501, "NotSupportedException", vec!["'Counters'"]),
-        (format!("[{},{}]", element("a", 1), element(&"x".repeat(600), 1)), 400, "ArgumentException", vec!["Document 1", "512"]),
+        (
+            format!("[{},{}]", element("a", 1), element(&"x".repeat(600), 1)),
+            400,
+            "ArgumentException",
+            vec!["Document 1", "512"],
+        ),
         ("[{\"Id\":\"a\"".to_owned(), 400, "BulkInsertAbortedException", vec!["ended", "0 documents were stored"]),
     ] {
         insert(&server, "", "identity", text).await.assert_error(status, kind, &words);

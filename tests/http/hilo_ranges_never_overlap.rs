@@ -35,7 +35,10 @@ async fn the_first_range_is_1_to_32_and_its_document_can_be_read() {
     let server = TestServer::with_database().await;
     let query = format!("tag=users&lastBatchSize=0&lastRangeAt={NEVER}&identityPartsSeparator=/&lastMax=0");
     let first = next(&server, &query).await;
-    assert_eq!((&first["Prefix"], &first["ServerTag"], &first["LastSize"]), (&json!("users/"), &json!("A"), &json!(32)));
+    assert_eq!(
+        (&first["Prefix"], &first["ServerTag"], &first["LastSize"]),
+        (&json!("users/"), &json!("A"), &json!(32))
+    );
     assert_eq!(range(&first), (1, 32));
     assert_eq!(first["LastRangeAt"].as_str().unwrap().len(), 28);
     let document = server.document("Raven/Hilo/users").await.unwrap();
@@ -75,7 +78,7 @@ async fn only_the_unused_end_of_the_newest_range_comes_back() {
     let server = TestServer::with_database().await;
     assert_eq!(range(&next(&server, "tag=users").await), (1, 32));
     assert_eq!(range(&next(&server, "tag=users").await), (33, 64));
-    for ignored in ["end=32&last=10", "end=64&last=20", "end=64&last=64", "end=900&last=800"] {
+    for ignored in ["end=32&last=10", "end=64&last=20", "end=64&last=64", "end=64&last=65", "end=900&last=800"] {
         let answer = give_back(&server, &format!("tag=users&{ignored}")).await;
         assert_eq!((answer.status, answer.header("content-length")), (StatusCode::OK, Some("0")), "{ignored}");
         assert_eq!(server.document("Raven/Hilo/users").await.unwrap()["Max"], 64, "{ignored}");
@@ -95,7 +98,9 @@ async fn the_rest_of_the_document_stays_as_it_is() {
     server.must_put("Raven/Hilo/users", body).await;
     assert_eq!(range(&next(&server, "tag=users").await), (65, 96));
     let answer = server.get("/databases/db/docs?id=Raven/Hilo/users").await.text();
-    assert!(answer.contains(r#"{"Note":"ours","Price":1.10,"Max":96,"@metadata":{"@collection":"Counters","Mine":true,"#));
+    assert!(
+        answer.contains(r#"{"Note":"ours","Price":1.10,"Max":96,"@metadata":{"@collection":"Counters","Mine":true,"#)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,7 +125,6 @@ async fn nonsense_is_refused() {
         ("end=2&last=1", "'tag'"),
         ("tag=users&last=1", "'end'"),
         ("tag=users&end=32", "'last'"),
-        ("tag=users&end=32&last=33", "'last'"),
         ("tag=users&end=x&last=1", "'end'"),
     ] {
         give_back(&server, query).await.assert_error(400, "ArgumentException", &[word]);

@@ -149,9 +149,10 @@ impl Insert {
         let writes = self.host.blocking(move || read_all(&waiting, first, &limits)).await?;
         let documents = writes.len() as u64;
         let lease = Arc::clone(&self.lease);
-        let commit = tokio::spawn(async move {
-            lease.write_async(writes).await.map(|_| ()).map_err(|error| refused(error, first))
-        });
+        let commit =
+            tokio::spawn(
+                async move { lease.write_async(writes).await.map(|_| ()).map_err(|error| refused(error, first)) },
+            );
         self.commit = Some((commit, documents));
         Ok(())
     }
@@ -196,7 +197,9 @@ fn refused(error: DatabaseError, first: u64) -> ApiError {
 }
 
 fn place(position: u64) -> String {
-    format!("Document {position} of the bulk insert, counted from 0, or one of its batch; the batches before are stored")
+    format!(
+        "Document {position} of the bulk insert, counted from 0, or one of its batch; the batches before are stored"
+    )
 }
 
 fn aborted(why: &str, stored: u64) -> ApiError {

@@ -66,8 +66,7 @@ impl Unpacker {
                 Self::Gzip(decoder) => write(decoder, step).map(|()| std::mem::take(decoder.get_mut())),
                 Self::Zstd(decoder) => write(decoder, step).map(|()| std::mem::take(decoder.get_mut())),
             };
-            let unpacked =
-                unpacked.map_err(|error| ApiError::data(format!("The body can't be unpacked: {error}")))?;
+            let unpacked = unpacked.map_err(|error| ApiError::data(format!("The body can't be unpacked: {error}")))?;
             take(&unpacked)?;
         }
         Ok(())
