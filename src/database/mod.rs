@@ -286,7 +286,7 @@ impl Database {
     /// Where the storage fails.
     ///
     /// # Cost
-    /// Reads at most 10,000 feed rows for each source of an index that lags.
+    /// Reads at most 2,000 feed rows for each source of an index that lags.
     pub fn index_status(&self) -> Result<Vec<IndexStatus>, DatabaseError> {
         let snapshot = self.store.snapshot();
         let all = self.registry.all();

@@ -45,7 +45,7 @@ pub(crate) struct Index {
 }
 
 /// Feed rows that are counted exactly when somebody asks how far an index lags.
-const LAG_COUNTED_MAX: u64 = 10_000;
+const LAG_COUNTED_MAX: u64 = 2_000;
 
 impl Index {
     /// Puts together an index that has not started.

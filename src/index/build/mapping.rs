@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hasher;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use siphasher::sip::SipHasher13;
@@ -18,6 +19,7 @@ use super::super::context::Context;
 use super::super::entry::{Entry, EntryChangeKind, compare};
 use super::super::group::settled;
 use super::super::map::{Mapped, map};
+use super::super::pace::Pace;
 use super::super::records::{EntryRecord, GroupRecord, GroupResult, MapDocument, decode, encode};
 use super::super::run::{GivenUp, colliding};
 use super::{BuildError, helpers};
@@ -31,8 +33,8 @@ use crate::store::keyspace::{Family, GroupHash, map_document, map_entry, reduce_
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
-/// Documents of a chunk.
-const CHUNK_DOCUMENTS: usize = 2_048;
+/// Documents of a chunk, at most.
+const CHUNK_DOCUMENTS_MAX: usize = 2_048;
 
 /// Groups that a thread remembers to have written; at 24 bytes each and some.
 const KNOWN_GROUPS_MAX: usize = 500_000;
@@ -56,6 +58,7 @@ pub(crate) struct MappedChunk {
     pub rows: Vec<RowChange>,
     /// Documents mapped.
     pub documents: usize,
+    took: Duration,
     /// How the number of entries changes.
     pub entries: i64,
     /// Calls, and those that failed.
@@ -77,6 +80,7 @@ pub(crate) struct MapPool {
     early: BTreeMap<u64, MappedChunk>,
     in_flight: HashSet<String>,
     positions: Vec<u64>,
+    pace: Pace,
 }
 
 impl MapPool {
@@ -110,6 +114,7 @@ impl MapPool {
             early: BTreeMap::new(),
             in_flight: HashSet::new(),
             positions: watermarks.to_vec(),
+            pace: Pace::new(CHUNK_DOCUMENTS_MAX),
         })
     }
 
@@ -128,6 +133,7 @@ impl MapPool {
             self.early.insert(chunk.number, chunk);
         };
         self.taken += 1;
+        self.pace.learn(chunk.documents, chunk.took);
         Ok(Some(chunk))
     }
 
@@ -168,7 +174,7 @@ impl MapPool {
             let mut through = *position;
             for change in snapshot.changes(source, *position, written, Direction::Forward) {
                 let change = change?;
-                if changes.len() >= CHUNK_DOCUMENTS || self.in_flight.contains(&crate::id::lower(&change.id)) {
+                if changes.len() >= self.pace.documents() || self.in_flight.contains(&crate::id::lower(&change.id)) {
                     break;
                 }
                 through = change.etag;
@@ -242,6 +248,7 @@ struct ChunkWork<'a> {
 
 impl ChunkWork<'_> {
     fn map(&mut self, changes: &[Change], fresh_through: u64) -> Result<(), BuildError> {
+        let started = Instant::now();
         let snapshot = self.context.store.snapshot();
         let ids: Vec<DocumentId> = changes.iter().map(|change| DocumentId::stored(&change.id)).collect();
         let documents = snapshot.get_many(&ids)?;
@@ -254,6 +261,7 @@ impl ChunkWork<'_> {
             self.map_document(&snapshot, id, document.as_ref(), is_fresh)?;
         }
         self.out.documents = changes.len();
+        self.out.took = started.elapsed();
         // In the order of the keys, neighbours in the write buffer are found in the processor's cache.
         self.out.rows.sort_by(|a, b| a.place().cmp(&b.place()));
         self.out.ids = ids.into_iter().map(|id| id.lower().to_owned()).collect();
