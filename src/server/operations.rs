@@ -73,7 +73,11 @@ impl Operations {
         let key = (database.to_ascii_lowercase(), id);
         let (kill, killed) = watch::channel(false);
         let mut known = host.operations.known.lock();
-        if known.contains_key(&key) {
+        if let Some(present) = known.get(&key) {
+            if matches!(present.state, Progress::Killed) {
+                let message = format!("Operation {id} was ended by operations/kill.");
+                return Err(ApiError::new(StatusCode::BAD_REQUEST, names::BULK_INSERT_ABORTED, message));
+            }
             let message = format!(
                 "There is an operation {id} already; ask for a new number with GET operations/next-operation-id."
             );
@@ -86,19 +90,38 @@ impl Operations {
     fn set(&self, key: &(String, u64), state: Progress) {
         let mut known = self.known.lock();
         let has_ended = !matches!(state, Progress::Running(_));
-        let turn = if has_ended { known.values().map(|it| it.turn).max().unwrap_or(0) + 1 } else { 0 };
+        let turn = if has_ended { next_turn(&known) } else { 0 };
         let Some(operation) = known.get_mut(key).filter(|it| matches!(it.state, Progress::Running(_))) else { return };
         (operation.state, operation.turn) = (state, turn);
-        if !has_ended {
-            return;
+        if has_ended {
+            forget_oldest(&mut known);
         }
-        let ended = known.iter().filter(|(_, it)| it.turn > 0).map(|(key, it)| (it.turn, key.clone()));
-        let mut ended: Vec<_> = ended.collect();
-        if ended.len() > ENDED_MAX {
-            ended.sort_unstable();
-            if let Some((_, oldest)) = ended.first() {
-                known.remove(oldest);
-            }
+    }
+
+    /// Ends an operation, also one whose number was given out and that has not begun.
+    fn kill(&self, key: (String, u64)) {
+        let mut known = self.known.lock();
+        if let Some(operation) = known.get(&key) {
+            operation.kill.send_replace(true);
+        } else if key.1 <= self.last.load(Ordering::Relaxed) {
+            let turn = next_turn(&known);
+            known.insert(key, Known { turn, kill: watch::Sender::new(true), state: Progress::Killed });
+            forget_oldest(&mut known);
+        }
+    }
+}
+
+fn next_turn(known: &BTreeMap<(String, u64), Known>) -> u64 {
+    known.values().map(|it| it.turn).max().unwrap_or(0) + 1
+}
+
+fn forget_oldest(known: &mut BTreeMap<(String, u64), Known>) {
+    let ended = known.iter().filter(|(_, it)| it.turn > 0);
+    let mut ended: Vec<_> = ended.map(|(key, it)| (it.turn, key.clone())).collect();
+    if ended.len() > ENDED_MAX {
+        ended.sort_unstable();
+        if let Some((_, oldest)) = ended.first() {
+            known.remove(oldest);
         }
     }
 }
@@ -141,12 +164,9 @@ pub(crate) async fn state(State(host): State<Shared>, lease: Lease, query: Query
     })
 }
 
-/// Ends an operation; one that is not known or has ended needs none.
+/// Ends an operation; one that has ended needs none. Clients kill before what they began has arrived.
 pub(crate) async fn kill(State(host): State<Shared>, lease: Lease, query: Query) -> Result<Response, ApiError> {
-    let known = host.operations.known.lock();
-    if let Some(operation) = known.get(&key(&lease, &query)?) {
-        operation.kill.send_replace(true);
-    }
+    host.operations.kill(key(&lease, &query)?);
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

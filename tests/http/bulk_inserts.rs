@@ -137,6 +137,9 @@ async fn an_insert_can_be_killed() {
     assert_eq!(killed.status, StatusCode::NO_CONTENT);
     assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 400"));
     assert_eq!(state(&server, 7).await["Status"], "Canceled");
+    server.get("/databases/db/operations/next-operation-id").await;
+    server.send(Method::POST, "/databases/db/operations/kill?id=1", "").await;
+    insert(&server, "id=1", "identity", "[]").await.assert_error(400, "BulkInsertAbortedException", &["kill"]);
     let unknown = server.send(Method::POST, "/databases/db/operations/kill?id=99", "").await;
     assert_eq!(unknown.status, StatusCode::NO_CONTENT);
     assert_eq!(server.get("/databases/db/operations/state?id=99").await.status, StatusCode::NOT_FOUND);
