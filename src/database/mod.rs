@@ -378,7 +378,7 @@ impl Database {
         if let Some(name) = missing {
             return Err(DatabaseError::NoIndex { name: name.clone() });
         }
-        let stale = wait::wait(&self.store, self.registry.all(), names, timeout).await;
+        let stale = wait::wait(&self.registry, names, timeout).await;
         if stale.is_empty() { Ok(()) } else { Err(DatabaseError::StillStale { waited: timeout, indexes: stale }) }
     }
 }

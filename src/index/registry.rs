@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::context::{Context, feeds, same_name};
 use super::counters::Counters;
@@ -39,8 +39,8 @@ pub const INDEXES_MAX: usize = 256;
 pub(crate) struct Registry {
     store: Store,
     limits: Limits,
-    /// Held while a definition changes.
-    changing: Mutex<()>,
+    /// Held while a definition changes; true when the database was closed, and no thread may start any more.
+    changing: Mutex<bool>,
     /// By lower-cased name.
     indexes: RwLock<BTreeMap<String, Arc<Index>>>,
     /// Stored definitions whose script this version refuses; they can be replaced and deleted. By lower-cased name.
@@ -68,31 +68,50 @@ impl Registry {
         let registry = Self {
             store,
             limits,
-            changing: Mutex::new(()),
+            changing: Mutex::new(false),
             indexes: RwLock::new(BTreeMap::new()),
             unloaded: Mutex::new(BTreeMap::new()),
         };
-        for record in registry.stored_definitions()? {
+        match registry.load_all() {
+            Ok(()) => Ok(registry),
+            Err(error) => {
+                registry.close();
+                Err(error)
+            }
+        }
+    }
+
+    fn load_all(&self) -> Result<(), StoreError> {
+        for record in self.stored_definitions()? {
             if record.deleting {
-                super::retire::delete_index(&registry.store, &record)?;
+                super::retire::delete_index(&self.store, &record)?;
                 continue;
             }
             let name = record.name.clone();
-            match check(IndexDefinition::from_record(&record), &registry.limits) {
-                Ok(checked) => registry.load(checked, record)?,
+            match check(IndexDefinition::from_record(&record), &self.limits) {
+                Ok(checked) => self.load(checked, record)?,
                 Err(reason) => {
                     tracing::error!(index = %name, ?reason, "index.not_loaded");
-                    registry.unloaded.lock().insert(crate::id::lower(&name), record);
+                    self.unloaded.lock().insert(crate::id::lower(&name), record);
                 }
             }
         }
-        Ok(registry)
+        Ok(())
+    }
+
+    /// Lets one definition change at a time, as long as the database is open.
+    fn change(&self) -> Result<MutexGuard<'_, bool>, StoreError> {
+        let is_closed = self.changing.lock();
+        if *is_closed {
+            return Err(StoreError::Closed("it is closed; open it again".to_owned()));
+        }
+        Ok(is_closed)
     }
 
     /// Puts an index. `false`: the same is there already.
     pub(crate) fn put(&self, definition: IndexDefinition) -> Result<bool, RegistryError> {
         let checked = check(definition, &self.limits).map_err(RegistryError::Refused)?;
-        let _changing = self.changing.lock();
+        let _changing = self.change()?;
         let present = self.get(&checked.definition.name);
         if let Some(present) = &present
             && present.checked.is_same(&checked)
@@ -156,7 +175,7 @@ impl Registry {
 
     /// Deletes an index and its artificial documents. `false`: there was none.
     pub(crate) fn delete(&self, name: &str) -> Result<bool, StoreError> {
-        let _changing = self.changing.lock();
+        let _changing = self.change()?;
         let index = self.get(name);
         let Some(record) = self.stop_index(name) else {
             return Ok(false);
@@ -164,12 +183,12 @@ impl Registry {
         let record = DefinitionRecord { deleting: true, ..record };
         let rows = vec![meta(definition_name(record.number), &record)];
         self.store.commit(Commit { author: Author::Index(record.number), rows, ..Commit::default() })?;
-        if let Some(index) = index {
-            index.reached.send_modify(|reached| reached.is_errored = true);
-        }
         super::retire::delete_index(&self.store, &record)?;
         self.indexes.write().remove(&crate::id::lower(name));
         self.unloaded.lock().remove(&crate::id::lower(name));
+        if let Some(index) = index {
+            index.leave();
+        }
         Ok(true)
     }
 
@@ -190,6 +209,11 @@ impl Registry {
         self.indexes.read().get(&crate::id::lower(name)).cloned()
     }
 
+    /// The last etag that was written.
+    pub(crate) fn written(&self) -> u64 {
+        self.store.progress().written
+    }
+
     /// All indexes, in name order.
     pub(crate) fn all(&self) -> Vec<Arc<Index>> {
         self.indexes.read().values().cloned().collect()
@@ -197,7 +221,8 @@ impl Registry {
 
     /// Stops all threads after the runs in hand.
     pub(crate) fn close(&self) {
-        let _changing = self.changing.lock();
+        let mut is_closed = self.changing.lock();
+        *is_closed = true;
         let all = self.all();
         for index in &all {
             index.context.stop.store(true, Ordering::Relaxed);
@@ -235,14 +260,19 @@ impl Registry {
             ..Commit::default()
         });
         match (committed, before) {
-            (Ok(_), _) => {
+            (Ok(_), before) => {
                 self.unloaded.lock().remove(&crate::id::lower(&record.name));
-                self.start(checked, record, progress, FaultLog::default())
+                self.start(checked, record, progress, FaultLog::default())?;
+                if let Some(before) = before {
+                    before.leave();
+                }
+                Ok(())
             }
             (Err(error), None) => Err(error),
             (Err(error), Some(before)) => {
                 let record = before.record.lock().clone();
                 self.load(before.checked.clone(), record)?;
+                before.leave();
                 Err(error)
             }
         }

@@ -10,14 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool};
 use super::faults::FaultRate;
+use super::first_build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool};
 use super::live::Index;
 use super::pace::Pace;
+use super::planned::{GivenUp, Interrupted};
 use super::publish::Publish;
 use super::records::PhaseRecord;
 use super::retire;
-use super::run::{BatchLimits, GivenUp, Interrupted, plan};
+use super::run::{BatchLimits, plan};
 use super::tree::TreeError;
 use crate::script::Runner;
 use crate::store::StoreError;
@@ -185,8 +186,7 @@ impl Worker {
     fn publish_chunk(&mut self, pool: &mut MapPool, mut chunk: MappedChunk) -> Result<(), StepError> {
         let publish = Publish::from_chunk(&mut chunk, &self.index.progress.lock().watermarks);
         self.publish(publish)?;
-        pool.committed(&chunk);
-        Ok(())
+        Ok(pool.committed(chunk)?)
     }
 
     fn lag_is_small(&self, watermarks: &[u64]) -> Result<bool, StoreError> {

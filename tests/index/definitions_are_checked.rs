@@ -215,6 +215,21 @@ fn a_definition_that_cannot_be_compiled_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_database_has_at_most_256_indexes() {
+    let world = World::new();
+    for number in 0..treepie::index::INDEXES_MAX {
+        world.index(&format!("Sums{number}"), &sum_by_k("Orders", &format!("Out{number}")));
+    }
+    let message = refusal(&world, "OneMore", &sum_by_k("Orders", "Out"));
+    assert_names(&message, &["256", "delete one first"]);
+    assert!(!world.index("sums7", &sum_by_k("Orders", "Out7")), "those there are can still be put");
+    assert!(world.index("sums7", &sum_by_k("Returns", "Out7")));
+    world.write(two_documents());
+    world.sync();
+    assert_eq!(world.bodies("Out255").len(), 2);
+}
+
+#[test]
 fn names_that_break_a_rule_are_refused() {
     let world = World::new();
     for name in ["", "a\u{0}b", &"x".repeat(257)] {
@@ -224,4 +239,18 @@ fn names_that_break_a_rule_are_refused() {
         refusal(&world, "Sums", &sum_by_k("Orders", output));
     }
     assert!(world.index(&"x".repeat(256), &sum_by_k("Orders", "Out")));
+}
+
+#[test]
+fn a_closed_database_changes_no_index() {
+    let world = World::new();
+    world.index("Sums", &sum_by_k("Orders", "Out"));
+    world.database().close().unwrap();
+    for changed in [
+        world.database().put_index(definition("Sums", &sum_by_k("Orders", "Out2"))).map(drop),
+        world.database().put_index(definition("More", &sum_by_k("Orders", "Out3"))).map(drop),
+        world.database().delete_index("Sums").map(drop),
+    ] {
+        assert_names(&changed.unwrap_err().to_string(), &["closed"]);
+    }
 }

@@ -14,9 +14,10 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::super::context::{Context, same_name};
 use super::super::counters::add;
+use super::super::faults::Subject;
 use super::super::group::{GroupReduce, plan_output, subject};
+use super::super::planned::GivenUp;
 use super::super::records::{GroupRecord, GroupResult, decode, encode};
-use super::super::run::GivenUp;
 use super::super::tree::{TreeBuilder, TreeError};
 use super::{BuildError, helpers};
 use crate::script::{Fault, Runner, STACK_BYTES};
@@ -53,7 +54,7 @@ pub(crate) struct SweptPart {
     pub reduce_attempts: u64,
     pub reduce_faults: u64,
     /// Faults by group; `None` clears.
-    pub faults: Vec<(String, Option<Fault>)>,
+    pub faults: Vec<(Subject, Option<Fault>)>,
 }
 
 impl SweptPart {
