@@ -1,6 +1,7 @@
 //! RavenDB's own clients, unmodified, against the real server: the npm and PyPI packages that `scripts/clients` installs, in
 //! the versions pinned beside their tests. One function runs one file of tests; a missing package is a failure.
 #![allow(
+    clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,

@@ -351,6 +351,7 @@ async fn an_index_that_is_turned_off_stays_off_until_it_is_turned_on() {
     let server = TestServer::start_on(directory.path(), |_| {}).await;
     assert_eq!(index_state(&server).await, "Disabled");
     server.send(Method::POST, "/databases/db/admin/indexes/start", "").await;
+    server.wait_for_indexes().await;
     assert_eq!(server.ids("startsWith=Sums/").await, [""; 0]);
     let running = server.get("/databases/db/indexes/status").await.json();
     assert_eq!(running["Indexes"][0]["Status"], "Disabled");
