@@ -214,6 +214,13 @@ impl Registry {
         self.store.progress().written
     }
 
+    /// Returns when everything written before the call is durable, or nothing will be any more.
+    pub(crate) async fn durable(&self) {
+        let written = self.written();
+        let mut progress = self.store.watch_progress();
+        drop(progress.wait_for(|progress| progress.durable >= written).await);
+    }
+
     /// All indexes, in name order.
     pub(crate) fn all(&self) -> Vec<Arc<Index>> {
         self.indexes.read().values().cloned().collect()
