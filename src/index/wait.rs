@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::graph;
 use super::live::{Index, Reached};
 use super::registry::Registry;
+use super::status::IndexState;
 
 /// Waits until the indexes (all, or those named with all they feed on and that feed on them) have taken in everything written before the
 /// call. Returns the names of those that have not in time; empty when all have. One that was stopped for its faults is not waited for, and
@@ -17,12 +18,17 @@ use super::registry::Registry;
 pub(crate) async fn wait(registry: &Registry, names: Option<Vec<String>>, timeout: Duration) -> Vec<String> {
     let indexes = registry.all();
     let nodes: Vec<_> = indexes.iter().map(|index| index.checked.node()).collect();
+    let all_wanted = names.is_none();
     let wanted = names.map(|names| graph::connected(&nodes, &names));
     let ordered = graph::order(&nodes).into_iter().filter(|n| wanted.as_ref().is_none_or(|wanted| wanted.contains(n)));
     let ordered: Vec<Arc<Index>> = ordered.filter_map(|n| indexes.get(n).cloned()).collect();
     let deadline = tokio::time::Instant::now() + timeout;
     let mut stale = Vec::new();
     for index in &ordered {
+        // One that was turned off is waited for only by those who name it.
+        if all_wanted && index.state() == IndexState::Disabled {
+            continue;
+        }
         if !tokio::time::timeout_at(deadline, wait_for_one(registry, Arc::clone(index))).await.unwrap_or(false) {
             stale.push(index.context.name.to_string());
         }

@@ -14,12 +14,16 @@ use futures_util::{Stream, StreamExt};
 /// How long a caller may go on sending what nobody wants.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
+/// The same for bulk inserts: the Node.js client never ends its requests, and goes on only when the connection closes.
+const INSERT_TIME_MAX: Duration = Duration::from_millis(500);
+
 /// How many bytes are thrown away; a caller that sends more is cut off.
 const BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// A body that is read to its end even when it is dropped before.
 struct Drained {
     stream: Option<BodyDataStream>,
+    time_max: Duration,
 }
 
 /// Makes a request's body one that is read to its end.
@@ -28,7 +32,8 @@ pub(crate) fn drained(request: Request<Body>) -> Request<Body> {
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
         return request;
     }
-    request.map(|body| Body::from_stream(Drained { stream: Some(body.into_data_stream()) }))
+    let time_max = if request.uri().path().ends_with("/bulk_insert") { INSERT_TIME_MAX } else { TIME_MAX };
+    request.map(|body| Body::from_stream(Drained { stream: Some(body.into_data_stream()), time_max }))
 }
 
 impl Stream for Drained {
@@ -47,7 +52,7 @@ impl Stream for Drained {
 impl Drop for Drained {
     fn drop(&mut self) {
         if let (Some(stream), Ok(runtime)) = (self.stream.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(tokio::time::timeout(TIME_MAX, read_on(stream)));
+            runtime.spawn(tokio::time::timeout(self.time_max, read_on(stream)));
         }
     }
 }

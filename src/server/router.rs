@@ -6,15 +6,25 @@
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::http::{Extensions, HeaderMap, StatusCode, Version};
 use axum::middleware;
-use axum::routing::{MethodRouter, get, post, put};
+use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::{Extension, Router};
+use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{Predicate, SizeAbove};
 
 use super::host::Host;
+use super::multi_get::Reads;
+use super::stream::Live;
 use super::{
-    bulk, changes, collections, databases, documents, index_reports, indexes, node, observe, stats, unsupported,
+    bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
+    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, unsupported,
 };
+
+/// Answers with fewer bytes are sent as they are.
+const COMPRESSED_BYTES_MIN: u64 = 1_024;
 
 /// The state that handlers get.
 pub(crate) type Shared = Arc<Host>;
@@ -28,14 +38,28 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/topology", get(node::topology))
         .route("/cluster/topology", get(node::cluster_topology))
         .route("/cluster/node-info", get(node::node_info))
+        .route("/configuration/client", get(configuration::server_wide))
+        .route("/admin/configuration/client", put(configuration::put_server_wide))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
         .nest("/databases/{db}", database_routes())
         .fallback(unsupported::refuse)
         .method_not_allowed_fallback(unsupported::refuse)
         .layer(CatchPanicLayer::custom(observe::panicked))
+        .layer(Extension(Reads::new(&host)))
         .layer(middleware::from_fn_with_state(Arc::clone(&host), observe::observe))
+        .layer(compression())
         .with_state(host)
+}
+
+/// Compresses what callers want compressed and is worth it. The least level: a server's time is for its documents.
+fn compression() -> CompressionLayer<impl Predicate> {
+    let is_at_rest =
+        |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| extensions.get::<Live>().is_none();
+    CompressionLayer::new()
+        .gzip(true)
+        .quality(CompressionLevel::Fastest)
+        .compress_when(SizeAbove::new(COMPRESSED_BYTES_MIN).and(is_at_rest))
 }
 
 fn database_routes() -> Router<Shared> {
@@ -49,14 +73,29 @@ fn database_routes() -> Router<Shared> {
                 .post(documents::get_many),
         )
         .route("/bulk_docs", post(bulk::run))
+        .route("/bulk_insert", post(bulk_insert::run))
+        .route("/multi_get", post(multi_get::run))
+        .route("/streams/docs", get(streams::documents))
+        .route("/queries", delete(delete_by_query::run).fallback(delete_by_query::refuse))
+        .route("/operations/next-operation-id", get(operations::next_id))
+        .route("/operations/state", get(operations::state))
+        .route("/operations/kill", post(operations::kill))
         .route("/collections/stats", get(collections::stats))
         .route("/collections/stats/detailed", get(collections::stats_detailed))
         .route("/collections/docs", get(collections::documents))
         .route("/stats", get(stats::stats))
         .route("/stats/essential", get(stats::stats))
         .route("/stats/detailed", get(stats::detailed))
-        .route("/indexes", get(indexes::list).put(indexes::put_definitions).delete(indexes::delete))
+        .route(
+            "/indexes",
+            get(indexes::list).put(indexes::put_definitions).delete(indexes::delete).fallback(index_operations::reset),
+        )
+        .route("/indexes/has-changed", named().post(index_operations::has_changed))
+        .route("/indexes/set-lock", named().post(index_operations::set_lock))
+        .route("/indexes/set-priority", named().post(index_operations::set_priority))
         .route("/admin/indexes", put(indexes::put_definitions))
+        .route("/admin/indexes/enable", post(index_operations::enable))
+        .route("/admin/indexes/disable", post(index_operations::disable))
         .route("/admin/indexes/start", post(indexes::start))
         .route("/admin/indexes/stop", post(indexes::stop))
         .route("/indexes/stats", named().get(index_reports::stats))
@@ -65,8 +104,16 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/staleness", named().get(index_reports::staleness))
         .route("/indexes/progress", named().get(index_reports::progress))
         .route("/indexes/{name}", named().get(indexes::show))
+        .route("/hilo/next", get(hilo::next))
+        .route("/hilo/return", put(hilo::give_back))
+        .route("/identity/next", post(identity::next))
+        .route("/identity/seed", post(identity::seed))
+        .route("/debug/identities", get(identity::list))
         .route("/_changes", get(changes::changes))
-        .route("/configuration/client", get(node::client_configuration))
+        .route("/configuration/client", get(configuration::client))
+        .route("/admin/record", get(databases::record_of))
+        .route("/admin/configuration/client", put(configuration::put_client))
+        .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
         .route("/healthcheck", get(node::database_health))
 }
 

@@ -7,18 +7,23 @@
 )]
 
 mod batches;
+mod bulk_inserts;
 mod change_feed;
 mod clients_that_go_away;
 mod collections_and_statistics;
+mod configuration_of_names;
 mod databases;
 mod documents;
 mod expectations;
+mod hilo_ranges_never_overlap;
+mod identities_by_request;
 mod ids_on_the_url;
 mod indexes;
 mod json_that_parsers_disagree_on;
 mod limits;
 mod lists;
 mod nodes_and_routes;
+mod reads_together_and_streams;
 mod rubbish_on_the_wire;
 mod shutdown;
 mod support;
