@@ -31,11 +31,18 @@
 //!   the history. `index::tree` says how.
 //! - A document contributes all of its entries or none. A group that fails has no document.
 
+pub mod client;
+#[cfg(feature = "server")]
 pub mod database;
 pub mod id;
+#[cfg(feature = "server")]
 pub mod index;
+#[cfg(feature = "server")]
 pub mod script;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
 pub mod store;
 
+#[cfg(feature = "server")]
 pub use database::{Database, DatabaseError, DatabaseSettings};
