@@ -33,6 +33,12 @@ pub(crate) struct Serve {
     /// The tag of this node in the ids it makes: 1 to 4 capital letters
     #[arg(long, default_value = "A", value_name = "TAG", value_parser = node_tag)]
     node_tag: String,
+    /// What a trailing separator asks for, unless a database's settings say otherwise
+    #[arg(long, default_value = "server-side", value_name = "ID")]
+    trailing_slash: TrailingSlashArg,
+    /// The GUIDs of documents without an id, unless a database's settings say otherwise
+    #[arg(long, default_value = "v4", value_name = "VERSION")]
+    guid: GuidArg,
     /// When a write is on disk
     #[arg(long, default_value = "strict", value_name = "WHEN")]
     durability: DurabilityArg,
@@ -63,6 +69,22 @@ enum DurabilityArg {
     Relaxed,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TrailingSlashArg {
+    /// users/ gives users/0000000000000000042-A
+    ServerSide,
+    /// users/ gives users/7, as users| does: the rule of old RavenDB versions
+    Identity,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GuidArg {
+    /// Random
+    V4,
+    /// Ordered by time
+    V7,
+}
+
 impl Serve {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let filter = EnvFilter::try_new(&self.log)
@@ -90,6 +112,8 @@ impl Serve {
     fn settings(&self) -> ServerSettings {
         let mut database = DatabaseSettings::default();
         database.store.id_rules.node_tag.clone_from(&self.node_tag);
+        database.store.id_rules.trailing_slash_is_identity = self.trailing_slash == TrailingSlashArg::Identity;
+        database.store.id_rules.guid_v7 = self.guid == GuidArg::V7;
         database.store.durability = match self.durability {
             DurabilityArg::Strict => Durability::Strict,
             DurabilityArg::Relaxed => {

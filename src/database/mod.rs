@@ -1,10 +1,12 @@
 //! A database and its indexes: the way in for programs and for the server.
 //!
-//! `requests` reads the ids that a write asks for; `documents` and `watch` are for programs that embed a database.
+//! `requests` reads the ids that a write asks for, `hilo` hands out ranges of them; `documents` and `watch` are for programs
+//! that embed a database.
 //!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
 mod documents;
+mod hilo;
 mod requests;
 mod watch;
 
@@ -22,6 +24,7 @@ use crate::store::commit::{Committed, Expected};
 use crate::store::document::Document;
 use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
 
+use hilo::HiloLines;
 use requests::Requests;
 
 pub use documents::Written;
@@ -41,6 +44,7 @@ pub struct DatabaseSettings {
 pub struct Database {
     store: Store,
     registry: Arc<Registry>,
+    hilo: Arc<HiloLines>,
 }
 
 /// What a user's write asks for: ids may be any form.
@@ -135,7 +139,7 @@ impl Database {
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
         let store = Store::open(path, &settings.store)?;
         let registry = Registry::open(store.clone(), settings.script_limits)?;
-        Ok(Self { store, registry: Arc::new(registry) })
+        Ok(Self { store, registry: Arc::new(registry), hilo: Arc::default() })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
@@ -160,7 +164,7 @@ impl Database {
     pub fn write(&self, writes: Vec<Write>) -> Result<Committed, DatabaseError> {
         let requests = Requests::read(&self.store, writes)?;
         if requests.identities.is_empty() {
-            return Ok(self.store.commit(requests.into_commit(&self.store, &[])?)?);
+            return Ok(self.store.commit(requests.into_commit(&[])?)?);
         }
         self.write_with_identities(&requests)
     }
@@ -175,7 +179,7 @@ impl Database {
     pub async fn write_async(&self, writes: Vec<Write>) -> Result<Committed, DatabaseError> {
         let requests = Requests::read(&self.store, writes)?;
         if requests.identities.is_empty() {
-            return Ok(self.store.submit(requests.into_commit(&self.store, &[])?).await?);
+            return Ok(self.store.submit(requests.into_commit(&[])?).await?);
         }
         let database = self.clone();
         let written = tokio::task::spawn_blocking(move || database.write_with_identities(&requests)).await;
@@ -190,7 +194,7 @@ impl Database {
             for ((_, name), floor) in requests.identities.iter().zip(&floors) {
                 numbers.extend(self.store.next_identities(name, *floor, 1)?);
             }
-            match self.store.commit(requests.clone().into_commit(&self.store, &numbers)?) {
+            match self.store.commit(requests.clone().into_commit(&numbers)?) {
                 Err(StoreError::Taken { operation, .. }) => {
                     self.raise_floor(requests, operation, &numbers, &mut floors)?;
                 }
@@ -214,7 +218,7 @@ impl Database {
         let (Some((_, name)), Some(number)) = (requests.identities.get(taken), numbers.get(taken)) else {
             return Ok(());
         };
-        let rules = self.store.id_rules();
+        let rules = &requests.rules;
         let is_taken = |n: u64| name.finish(n, rules).map_err(StoreError::from).and_then(|id| snapshot.exists(&id));
         match (crate::id::identity::free_number(*number, is_taken)?, floors.get_mut(taken)) {
             (Some(free), Some(floor)) => *floor = free.saturating_sub(1),
@@ -232,13 +236,28 @@ impl Database {
     /// Where the script, a name or a rule between indexes refuses it; nothing has changed then.
     pub fn put_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
         let name = definition.name.clone();
-        self.registry.put(definition).map_err(|error| match error {
-            RegistryError::Refused(Refused::Script(fault)) => DatabaseError::Script { name, fault: Box::new(fault) },
-            RegistryError::Refused(Refused::Rule(reason)) | RegistryError::Store(StoreError::Condition(reason)) => {
-                DatabaseError::Definition { name, reason }
-            }
-            RegistryError::Store(error) => DatabaseError::Store(error),
-        })
+        self.registry.put(definition).map_err(|error| refused_index(name, error))
+    }
+
+    /// Whether putting a definition would change nothing.
+    ///
+    /// # Errors
+    /// Where the script, a name or a setting refuses it.
+    pub fn has_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
+        let name = definition.name.clone();
+        self.registry.is_same(definition).map_err(|error| refused_index(name, error))
+    }
+
+    /// Builds an index anew, behind its present results; a result that comes out the same is not written. Blocking until the
+    /// build has begun.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NoIndex`]; its stored script is refused by this version; the storage fails.
+    pub fn reset_index(&self, name: &str) -> Result<(), DatabaseError> {
+        match self.registry.reset(name).map_err(|error| refused_index(name.to_owned(), error))? {
+            true => Ok(()),
+            false => Err(DatabaseError::NoIndex { name: name.to_owned() }),
+        }
     }
 
     /// Deletes an index and its artificial documents. Blocking. `false`: there was none.
@@ -305,6 +324,17 @@ impl Database {
         self.set_paused(name, false)
     }
 
+    /// Turns an index off, or on again; for good, restarts included. Its results stay as they are while it is off. Blocking.
+    ///
+    /// # Errors
+    /// Where there is no such index, or the storage fails.
+    pub fn set_index_disabled(&self, name: &str, is_disabled: bool) -> Result<(), DatabaseError> {
+        match self.registry.set_disabled(name, is_disabled)? {
+            true => Ok(()),
+            false => Err(DatabaseError::NoIndex { name: name.to_owned() }),
+        }
+    }
+
     fn set_paused(&self, name: Option<&str>, is_paused: bool) -> Result<(), DatabaseError> {
         let chosen = match name {
             None => self.registry.all(),
@@ -350,5 +380,15 @@ impl Database {
         }
         let stale = wait::wait(&self.store, self.registry.all(), names, timeout).await;
         if stale.is_empty() { Ok(()) } else { Err(DatabaseError::StillStale { waited: timeout, indexes: stale }) }
+    }
+}
+
+fn refused_index(name: String, error: RegistryError) -> DatabaseError {
+    match error {
+        RegistryError::Refused(Refused::Script(fault)) => DatabaseError::Script { name, fault: Box::new(fault) },
+        RegistryError::Refused(Refused::Rule(reason)) | RegistryError::Store(StoreError::Condition(reason)) => {
+            DatabaseError::Definition { name, reason }
+        }
+        RegistryError::Store(error) => DatabaseError::Store(error),
     }
 }

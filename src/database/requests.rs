@@ -2,8 +2,10 @@
 //!
 //! Next on the walk: `store::commit`.
 
+use std::sync::Arc;
+
 use super::{DatabaseError, Write};
-use crate::id::{DocumentId, IdRequest, IdentityName};
+use crate::id::{DocumentId, IdRequest, IdRules, IdentityName};
 use crate::store::commit::{Commit, Expected, Operation, PutId};
 use crate::store::document::DocumentFlags;
 use crate::store::{Store, StoreError};
@@ -12,6 +14,8 @@ use crate::store::{Store, StoreError};
 #[derive(Clone)]
 pub(super) struct Requests {
     writes: Vec<(Write, Option<IdRequest>)>,
+    /// By which the ids were read, and are finished.
+    pub(super) rules: Arc<IdRules>,
     /// Operations whose id is an identity.
     pub(super) identities: Vec<(usize, IdentityName)>,
 }
@@ -19,12 +23,13 @@ pub(super) struct Requests {
 impl Requests {
     pub(super) fn read(store: &Store, writes: Vec<Write>) -> Result<Self, DatabaseError> {
         let rules = store.id_rules();
-        let mut requests = Self { writes: Vec::with_capacity(writes.len()), identities: Vec::new() };
+        let mut requests =
+            Self { writes: Vec::with_capacity(writes.len()), rules: Arc::clone(&rules), identities: Vec::new() };
         for (operation, write) in writes.into_iter().enumerate() {
             let refused = |reason: String| DatabaseError::Write { operation, reason };
             let request = match &write {
                 Write::Put { id, expected, .. } => {
-                    let request = IdRequest::parse(id.as_deref(), rules).map_err(|error| refused(error.to_string()))?;
+                    let request = IdRequest::parse(id.as_deref(), &rules).map_err(|error| refused(error.to_string()))?;
                     if let IdRequest::Identity(name) = &request {
                         if matches!(expected, Expected::ChangeVector(_)) {
                             return Err(refused(format!(
@@ -44,8 +49,7 @@ impl Requests {
     }
 
     /// The commit, with `numbers` for the identities.
-    pub(super) fn into_commit(self, store: &Store, numbers: &[u64]) -> Result<Commit, DatabaseError> {
-        let rules = store.id_rules();
+    pub(super) fn into_commit(self, numbers: &[u64]) -> Result<Commit, DatabaseError> {
         let mut numbers = numbers.iter();
         let mut operations = Vec::with_capacity(self.writes.len());
         for (write, request) in self.writes {
@@ -56,7 +60,7 @@ impl Requests {
                         IdRequest::ServerSide(prefix) => PutId::ServerSide(prefix),
                         IdRequest::Identity(name) => {
                             let number = numbers.next().copied().unwrap_or_default();
-                            PutId::MustBeNew(name.finish(number, rules).map_err(StoreError::from)?)
+                            PutId::MustBeNew(name.finish(number, &self.rules).map_err(StoreError::from)?)
                         }
                     };
                     Operation::Put { id, document, flags: DocumentFlags::default(), expected }

@@ -2,7 +2,8 @@
 //!
 //! A caller's text becomes an [`IdRequest`]: a finished [`DocumentId`] (`users/ayende`, or a GUID for nothing), a prefix
 //! for a server-side id (`users/`), or an identity (`users|`). The committer finishes server-side ids with the etag of the
-//! write; identities are finished before the write is queued. Ids compare by their lower-cased bytes (`case`).
+//! write; identities are finished before the write is queued; from `hilo` ranges clients make finished ids themselves. Ids
+//! compare by their lower-cased bytes (`case`).
 //!
 //! Next on the walk: `rules`, then `request`; after this room `store::commit`.
 
@@ -11,6 +12,7 @@ pub mod artificial;
 mod case;
 mod document_id;
 pub mod guid;
+pub mod hilo;
 pub mod identity;
 mod request;
 mod rules;

@@ -36,6 +36,8 @@ pub(crate) struct Index {
     pub progress: Mutex<ProgressRecord>,
     pub faults: Mutex<FaultLog>,
     pub is_paused: AtomicBool,
+    /// Turned off for good, restarts included.
+    pub is_disabled: AtomicBool,
     pub reached: watch::Sender<Reached>,
     pub rate: Mutex<Rate>,
     pub last_run_micros: AtomicI64,
@@ -53,6 +55,7 @@ impl Index {
         record: DefinitionRecord,
         progress: ProgressRecord,
         faults: FaultLog,
+        is_disabled: bool,
     ) -> Arc<Self> {
         let reached = Reached { through: None, is_errored: record.errored };
         Arc::new(Self {
@@ -62,6 +65,7 @@ impl Index {
             progress: Mutex::new(progress),
             faults: Mutex::new(faults),
             is_paused: AtomicBool::new(false),
+            is_disabled: AtomicBool::new(is_disabled),
             reached: watch::channel(reached).0,
             rate: Mutex::new(Rate::default()),
             last_run_micros: AtomicI64::new(0),
@@ -73,6 +77,8 @@ impl Index {
     pub(crate) fn state(&self) -> IndexState {
         if self.record.lock().errored {
             IndexState::Error
+        } else if self.is_disabled.load(Ordering::Relaxed) {
+            IndexState::Disabled
         } else if self.is_paused.load(Ordering::Relaxed) {
             IndexState::Paused
         } else {

@@ -161,6 +161,11 @@ pub(crate) fn progress_name(number: u32) -> String {
     format!("index-progress/{number:010}")
 }
 
+/// The `meta` row that is there while an index is turned off.
+pub(crate) fn disabled_name(number: u32) -> String {
+    format!("index-disabled/{number:010}")
+}
+
 /// The prefix of the `meta` rows with an index's faults.
 pub(crate) fn faults_prefix(number: u32) -> String {
     format!("index-fault/{number:010}/")

@@ -19,8 +19,8 @@ use super::graph;
 use super::live::Index;
 use super::publish::meta;
 use super::records::{
-    DEFINITIONS, DefinitionRecord, NUMBERS, Numbers, PhaseRecord, ProgressRecord, decode, definition_name, encode,
-    faults_prefix, progress_name,
+    DEFINITIONS, DefinitionRecord, NUMBERS, Numbers, PhaseRecord, ProgressRecord, decode, definition_name, disabled_name,
+    encode, faults_prefix, progress_name,
 };
 use super::retire::generation_rows;
 use super::worker;
@@ -109,6 +109,49 @@ impl Registry {
         graph::check(&checked.node(), &others).map_err(|reason| RegistryError::Refused(Refused::Rule(reason)))?;
         self.begin_generation(checked, present)?;
         Ok(true)
+    }
+
+    /// Builds an index anew from its documents, behind its present results. `false`: there is none.
+    pub(crate) fn reset(&self, name: &str) -> Result<bool, RegistryError> {
+        let _changing = self.changing.lock();
+        if let Some(present) = self.get(name) {
+            self.begin_generation(present.checked.clone(), Some(present))?;
+            return Ok(true);
+        }
+        match self.unloaded.lock().get(&crate::id::lower(name)).cloned() {
+            None => Ok(false),
+            Some(record) => {
+                let refused = check(IndexDefinition::from_record(&record), &self.limits).err();
+                let reason = "its script is refused by this version; put a corrected one".to_owned();
+                Err(RegistryError::Refused(refused.unwrap_or(Refused::Rule(reason))))
+            }
+        }
+    }
+
+    /// Turns an index off, or on again; for good, restarts included. `false`: there is none that could run.
+    pub(crate) fn set_disabled(&self, name: &str, is_disabled: bool) -> Result<bool, StoreError> {
+        let _changing = self.changing.lock();
+        let Some(index) = self.get(name) else { return Ok(false) };
+        let (family, key) = (Family::Meta, disabled_name(index.context.number).into_bytes());
+        let row = match is_disabled {
+            true => RowChange::Put { family, key, value: Vec::new() },
+            false => RowChange::Delete { family, key },
+        };
+        let author = Author::Index(index.context.number);
+        self.store.commit(Commit { author, rows: vec![row], ..Commit::default() })?;
+        index.is_disabled.store(is_disabled, Ordering::Relaxed);
+        index.reach(None);
+        self.store.wake();
+        Ok(true)
+    }
+
+    /// Whether a definition is there already and would change nothing.
+    ///
+    /// # Errors
+    /// The definition is refused by itself.
+    pub(crate) fn is_same(&self, definition: IndexDefinition) -> Result<bool, RegistryError> {
+        let checked = check(definition, &self.limits).map_err(RegistryError::Refused)?;
+        Ok(self.get(&checked.definition.name).is_some_and(|present| present.checked.is_same(&checked)))
     }
 
     /// Deletes an index and its artificial documents. `false`: there was none.
@@ -237,7 +280,8 @@ impl Registry {
             stop: Arc::new(AtomicBool::new(false)),
         };
         let name = crate::id::lower(&record.name);
-        let index = Index::new(checked, context, record, progress, faults);
+        let is_disabled = self.store.snapshot().row(Family::Meta, disabled_name(record.number).as_bytes())?.is_some();
+        let index = Index::new(checked, context, record, progress, faults, is_disabled);
         let running = Arc::clone(&index);
         let thread =
             std::thread::Builder::new().name(format!("index-{}", index.context.number)).stack_size(STACK_BYTES);

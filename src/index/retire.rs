@@ -4,7 +4,7 @@
 
 use super::live::Index;
 use super::publish::meta;
-use super::records::{DefinitionRecord, definition_name, faults_prefix, progress_name};
+use super::records::{DefinitionRecord, definition_name, disabled_name, faults_prefix, progress_name};
 use crate::id::DocumentId;
 use crate::store::changes::{ChangeKind, Feed};
 use crate::store::commit::{Author, ClaimChange, Commit, Expected, Operation, RowChange, Wait};
@@ -22,7 +22,7 @@ pub(crate) fn delete_index(store: &Store, record: &DefinitionRecord) -> Result<(
         empty_collection(store, record.number, output)?;
     }
     let mut rows = generation_rows(Generation(record.generation));
-    for name in [definition_name(record.number), progress_name(record.number)] {
+    for name in [definition_name(record.number), progress_name(record.number), disabled_name(record.number)] {
         rows.push(RowChange::Delete { family: Family::Meta, key: name.into_bytes() });
     }
     let range = KeyRange::prefix(faults_prefix(record.number).as_bytes());

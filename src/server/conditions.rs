@@ -32,9 +32,10 @@ pub(crate) fn is_known(headers: &HeaderMap, change_vector: &str) -> Result<bool,
     }))
 }
 
-/// Reads `Client-Configuration-Etag`, with or without quotes; what is no number is unknown.
+/// Reads `Client-Configuration-Etag`, with or without quotes. What is no number (Python's `None`) is 0: the client holds none.
 pub(crate) fn client_configuration(headers: &HeaderMap) -> Option<u64> {
-    unquoted(headers.get("client-configuration-etag")?.to_str().ok()?.trim()).parse().ok()
+    let text = unquoted(headers.get("client-configuration-etag")?.to_str().ok()?.trim());
+    Some(text.parse().unwrap_or(0))
 }
 
 fn value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {

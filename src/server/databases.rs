@@ -14,8 +14,9 @@ use super::error::{ApiError, names};
 use super::json::{self, json};
 use super::node;
 use super::query::{Query, bad};
-use super::registry::Databases;
+use super::registry::{Databases, Lease, read_names};
 use super::router::Shared;
+use super::wire::configuration::NameSettings;
 use super::wire::database::{Created, DatabaseLine, DatabaseList, Deleted, Deletion, Record};
 use super::wire::text::time_span;
 
@@ -34,10 +35,13 @@ pub(crate) async fn create(
         return Err(ApiError::argument("The query parameter 'replicationFactor' can only be 1: there is one node."));
     }
     let payload = body::read(&host, &headers, body, BodyLimit::request(&host.settings.limits)).await?;
+    let mut naming = NameSettings::default();
     if !payload.bytes().is_empty() {
-        check_record(&json::read(payload.bytes(), "a database record")?, &name)?;
+        let record: Value = json::read(payload.bytes(), "a database record")?;
+        check_record(&record, &name)?;
+        naming = naming_in(&record)?;
     }
-    Databases::create(&host, &name).await?;
+    Databases::create(&host, &name, naming).await?;
     let url = node::url(&host, &headers);
     Ok(json(StatusCode::CREATED, &Created::new(name, &host.node.tag, url)))
 }
@@ -46,9 +50,17 @@ pub(crate) async fn create(
 pub(crate) async fn record(State(host): State<Shared>, query: Query) -> Result<Response, ApiError> {
     let name = query.required("name")?;
     Ok(match host.databases.find(name) {
-        Some((name, _)) => json(StatusCode::OK, &Record::new(name, &host.node.tag)),
+        Some((name, _)) => {
+            let settings = host.databases.lease(&name).map(|lease| lease.names()).unwrap_or_default();
+            json(StatusCode::OK, &Record::new(name, settings, &host.node.tag))
+        }
         None => StatusCode::NOT_FOUND.into_response(),
     })
+}
+
+/// Shows the record of the database that the path names.
+pub(crate) async fn record_of(State(host): State<Shared>, lease: Lease) -> Response {
+    json(StatusCode::OK, &Record::new(lease.name().to_owned(), lease.names(), &host.node.tag))
 }
 
 /// Deletes databases: all that are named exist, or none is deleted.
@@ -106,6 +118,13 @@ pub(crate) async fn list(State(host): State<Shared>, query: Query) -> Result<Res
     let lines = names.filter_map(|name| host.databases.find(&name));
     let lines = lines.map(|(name, error)| DatabaseLine::new(name, error, &host.node.tag));
     Ok(json(StatusCode::OK, &DatabaseList { databases: lines.collect::<Vec<_>>() }))
+}
+
+/// The settings about ids of a record. What other settings say is about RavenDB's storage and indexing.
+fn naming_in(record: &Value) -> Result<NameSettings, ApiError> {
+    let Some(settings) = record.get("Settings").and_then(Value::as_object) else { return Ok(NameSettings::default()) };
+    let texts = settings.iter().filter_map(|(name, value)| Some((name.clone(), Some(value.as_str()?.to_owned()))));
+    read_names(&texts.collect())
 }
 
 /// Refuses a record that asks for what a Treepie database can't be.

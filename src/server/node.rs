@@ -17,7 +17,7 @@ use super::query::Query;
 use super::registry::Lease;
 use super::router::Shared;
 use super::wire::node::{
-    BuildVersion, ClientConfiguration, ClusterTopology, Configuration, NodeInfo, Readiness, Topology,
+    BuildVersion, ClusterTopology, NodeInfo, Readiness, Topology,
 };
 use crate::id::IdRules;
 
@@ -31,8 +31,6 @@ pub(crate) struct Node {
     pub(crate) tag: String,
     /// A GUID made with the data directory.
     pub(crate) id: String,
-    /// The separator told to clients, where it is not `/`.
-    separator: Option<char>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -54,12 +52,7 @@ impl Node {
             }
             Err(error) => return Err(error),
         };
-        Ok(Self { tag: rules.node_tag.clone(), id, separator: Some(rules.separator).filter(|it| *it != '/') })
-    }
-
-    /// The version of the configuration that clients should hold.
-    pub(crate) fn configuration_etag(&self) -> u64 {
-        u64::from(self.separator.is_some())
+        Ok(Self { tag: rules.node_tag.clone(), id })
     }
 }
 
@@ -106,12 +99,6 @@ pub(crate) async fn topology(
 ) -> Result<Response, ApiError> {
     let lease = host.databases.lease(query.required("name")?)?;
     Ok(json(StatusCode::OK, &Topology::single(&host.node.tag, &url(&host, &headers), lease.name())))
-}
-
-pub(crate) async fn client_configuration(State(host): State<Shared>, _: Lease) -> Response {
-    let etag = host.node.configuration_etag();
-    let configuration = host.node.separator.map(|separator| Configuration::with_separator(separator, etag));
-    json(StatusCode::OK, &ClientConfiguration { etag, configuration })
 }
 
 pub(crate) async fn database_health(_: Lease) -> StatusCode {

@@ -72,8 +72,10 @@ pub(crate) async fn observe(State(host): State<Shared>, request: Request, next: 
         response = with_body(response, &error, &uri);
         span.in_scope(|| log_error(&error));
     }
-    let present = host.node.configuration_etag();
-    if held_configuration.is_some_and(|held| held != present) && database_of(uri.path()).is_some() {
+    let present = database_of(uri.path()).and_then(|name| host.databases.configuration_etag(name));
+    if let (Some(held), Some(present)) = (held_configuration, present)
+        && held != present
+    {
         let name = HeaderName::from_static("refresh-client-configuration");
         response.headers_mut().insert(name, HeaderValue::from_static("true"));
     }

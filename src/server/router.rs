@@ -13,7 +13,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::host::Host;
 use super::{
-    bulk, changes, collections, databases, documents, index_reports, indexes, node, observe, stats, unsupported,
+    bulk, changes, collections, configuration, databases, documents, hilo, identity, index_operations, index_reports, indexes, node, observe, stats,
+    unsupported,
 };
 
 /// The state that handlers get.
@@ -28,6 +29,8 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/topology", get(node::topology))
         .route("/cluster/topology", get(node::cluster_topology))
         .route("/cluster/node-info", get(node::node_info))
+        .route("/configuration/client", get(configuration::server_wide))
+        .route("/admin/configuration/client", put(configuration::put_server_wide))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
         .nest("/databases/{db}", database_routes())
@@ -55,8 +58,19 @@ fn database_routes() -> Router<Shared> {
         .route("/stats", get(stats::stats))
         .route("/stats/essential", get(stats::stats))
         .route("/stats/detailed", get(stats::detailed))
-        .route("/indexes", get(indexes::list).put(indexes::put_definitions).delete(indexes::delete))
+        .route(
+            "/indexes",
+            get(indexes::list)
+                .put(indexes::put_definitions)
+                .delete(indexes::delete)
+                .fallback(index_operations::reset),
+        )
+        .route("/indexes/has-changed", named().post(index_operations::has_changed))
+        .route("/indexes/set-lock", named().post(index_operations::set_lock))
+        .route("/indexes/set-priority", named().post(index_operations::set_priority))
         .route("/admin/indexes", put(indexes::put_definitions))
+        .route("/admin/indexes/enable", post(index_operations::enable))
+        .route("/admin/indexes/disable", post(index_operations::disable))
         .route("/admin/indexes/start", post(indexes::start))
         .route("/admin/indexes/stop", post(indexes::stop))
         .route("/indexes/stats", named().get(index_reports::stats))
@@ -65,8 +79,16 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/staleness", named().get(index_reports::staleness))
         .route("/indexes/progress", named().get(index_reports::progress))
         .route("/indexes/{name}", named().get(indexes::show))
+        .route("/hilo/next", get(hilo::next))
+        .route("/hilo/return", put(hilo::give_back))
+        .route("/identity/next", post(identity::next))
+        .route("/identity/seed", post(identity::seed))
+        .route("/debug/identities", get(identity::list))
         .route("/_changes", get(changes::changes))
-        .route("/configuration/client", get(node::client_configuration))
+        .route("/configuration/client", get(configuration::client))
+        .route("/admin/record", get(databases::record_of))
+        .route("/admin/configuration/client", put(configuration::put_client))
+        .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
         .route("/healthcheck", get(node::database_health))
 }
 

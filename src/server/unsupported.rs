@@ -6,14 +6,11 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 48] = [
+const DATABASE_OPERATIONS: [(&str, &str); 39] = [
     ("queries", "queries"),
     ("streams", "streaming queries and documents as JSON lines"),
     ("multi_get", "several requests in one (multi_get)"),
     ("bulk_insert", "bulk insert streams; use bulk_docs"),
-    ("hilo", "HiLo ranges"),
-    ("identity", "identities by request; save documents under 'users|'"),
-    ("debug/identities", "the list of identities"),
     ("subscriptions", "subscriptions"),
     ("operations", "operations"),
     ("changes", "the changes websocket; use _changes"),
@@ -31,18 +28,12 @@ const DATABASE_OPERATIONS: [(&str, &str); 48] = [
     ("tasks", "tasks"),
     ("task", "tasks"),
     ("admin/tasks", "tasks"),
-    ("admin/configuration", "changing the configuration"),
-    ("admin/record", "the full database record"),
+    ("admin/configuration", "changing this part of the configuration"),
     ("admin/revisions", "revisions"),
     ("admin/expiration", "expiration"),
     ("admin/sorters", "sorters"),
     ("admin/analyzers", "analyzers"),
-    ("admin/indexes/enable", "enabling and disabling indexes; use admin/indexes/start and stop"),
-    ("admin/indexes/disable", "enabling and disabling indexes; use admin/indexes/start and stop"),
     ("indexes/terms", "the terms of an index"),
-    ("indexes/set-lock", "locking indexes"),
-    ("indexes/set-priority", "priorities of indexes"),
-    ("indexes/has-changed", "comparing an index definition"),
     ("indexes/debug", "the debug views of an index"),
     ("info", "RavenDB's TCP protocol"),
     ("_all_docs", "_all_docs; use docs?startsWith=…"),
@@ -61,8 +52,8 @@ const DATABASE_OPERATIONS: [(&str, &str); 48] = [
 const SERVER_OPERATIONS: [(&str, &str); 8] = [
     ("/admin/databases/enable", "enabling and disabling databases"),
     ("/admin/databases/disable", "enabling and disabling databases"),
-    ("/admin/configuration", "changing the configuration"),
-    ("/configuration", "the server-wide client configuration"),
+    ("/admin/configuration", "changing this part of the configuration"),
+    ("/configuration", "this part of the server-wide configuration"),
     ("/info", "RavenDB's TCP protocol"),
     ("/admin/cluster", "clusters"),
     ("/admin/certificates", "certificates"),
@@ -74,7 +65,7 @@ pub(crate) async fn refuse(method: Method, uri: Uri) -> Response {
     refusal(&method, uri.path()).into_response()
 }
 
-fn refusal(method: &Method, path: &str) -> ApiError {
+pub(crate) fn refusal(method: &Method, path: &str) -> ApiError {
     let below = path.strip_prefix("/databases/").and_then(|rest| rest.split_once('/')).map(|(_, below)| below);
     if let Some(below) = below {
         if let Some((_, what)) = DATABASE_OPERATIONS.iter().find(|(operation, _)| is_below(below, operation)) {
@@ -83,7 +74,6 @@ fn refusal(method: &Method, path: &str) -> ApiError {
         match (method.as_str(), below) {
             ("PATCH", "docs") => return ApiError::unsupported("patches"),
             ("POST", "_changes") => return ApiError::unsupported("filters of _changes in a body"),
-            ("RESET", "indexes") => return ApiError::unsupported("resetting an index; delete it and put it again"),
             ("DELETE", "indexes/errors") => return ApiError::unsupported("clearing the errors of an index"),
             _ => {}
         }
@@ -112,9 +102,7 @@ mod tests {
         for (method, path) in [
             ("POST", "/databases/x/queries"),
             ("GET", "/databases/x/streams/docs"),
-            ("GET", "/databases/x/hilo/next"),
             ("PATCH", "/databases/x/docs"),
-            ("RESET", "/databases/x/indexes"),
             ("GET", "/databases/x/_all_docs"),
             ("POST", "/admin/databases/disable"),
         ] {

@@ -141,7 +141,7 @@ impl StoreError {
     }
 
     /// Names a damaged row: keys of text are shown as text, others in hex, cut to 80 characters.
-    pub(super) fn corrupt(family: super::keyspace::Family, key: &[u8], detail: impl std::fmt::Display) -> Self {
+    pub(crate) fn corrupt(family: super::keyspace::Family, key: &[u8], detail: impl std::fmt::Display) -> Self {
         use std::fmt::Write as _;
 
         let key = match std::str::from_utf8(key) {

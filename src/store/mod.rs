@@ -113,7 +113,7 @@ impl Store {
             progression: Progression::new(Progress { written: last, durable: last }),
             names: parking_lot::RwLock::default(),
             tally: probe::Tally::default(),
-            rules: settings.id_rules.clone(),
+            rules: parking_lot::RwLock::new(Arc::new(settings.id_rules.clone())),
             incarnation: identity.incarnation,
             durability: settings.durability,
             probe: settings.probe.clone(),
@@ -148,7 +148,12 @@ impl Store {
         self.inner.shared.commit(commit, false)
     }
 
-    /// The same for async callers. Once this has been called the commit happens even if the future is dropped; the future is
+    /// The same, and durable when it returns even where durability is relaxed: for what must never be given out twice.
+    pub(crate) fn commit_synced(&self, commit: Commit) -> Result<Committed, StoreError> {
+        self.inner.shared.commit(commit, true)
+    }
+
+    /// The same as [`Store::commit`] for async callers. Once this has been called the commit happens even if the future is dropped; the future is
     /// only its answer.
     ///
     /// # Errors
@@ -254,8 +259,19 @@ impl Store {
     }
 
     /// The rules by which this database reads ids: separator, node tag, trailing slash, GUID version.
-    pub fn id_rules(&self) -> &IdRules {
-        &self.inner.shared.rules
+    pub fn id_rules(&self) -> Arc<IdRules> {
+        Arc::clone(&self.inner.shared.rules.read())
+    }
+
+    /// Reads ids by other rules from now on. Stored ids stay as they are, and counters go on. The node tag stays.
+    ///
+    /// # Errors
+    /// The rules themselves are refused; nothing has changed then.
+    pub fn set_id_rules(&self, rules: IdRules) -> Result<(), StoreError> {
+        rules.check()?;
+        let mut present = self.inner.shared.rules.write();
+        *present = Arc::new(IdRules { node_tag: present.node_tag.clone(), ..rules });
+        Ok(())
     }
 
     /// The incarnation of the data directory, 22 characters.

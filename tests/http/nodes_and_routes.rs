@@ -93,12 +93,9 @@ async fn unknown_paths_and_methods_are_404_with_an_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_treepie_does_not_have_is_501_by_name() {
     let server = TestServer::with_database().await;
-    let reset = Method::from_bytes(b"RESET").unwrap();
     for (method, path, word) in [
         (Method::POST, "/databases/db/queries?queryHash=1", "queries"),
         (Method::GET, "/databases/db/streams/docs", "streaming"),
-        (Method::GET, "/databases/db/hilo/next?tag=users", "HiLo"),
-        (Method::POST, "/databases/db/identity/next?name=users", "identities"),
         (Method::PUT, "/databases/db/subscriptions", "subscriptions"),
         (Method::PATCH, "/databases/db/docs?id=a", "patches"),
         (Method::GET, "/databases/db/revisions?id=a", "revisions"),
@@ -107,7 +104,6 @@ async fn what_treepie_does_not_have_is_501_by_name() {
         (Method::GET, "/databases/db/timeseries", "time series"),
         (Method::GET, "/databases/db/changes", "websocket"),
         (Method::GET, "/databases/db/_all_docs", "_all_docs"),
-        (reset, "/databases/db/indexes?name=a", "resetting"),
         (Method::POST, "/admin/databases/disable", "databases"),
     ] {
         let answer = server.send(method, path, "").await;

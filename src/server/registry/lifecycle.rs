@@ -13,13 +13,14 @@ use crate::server::error::{ApiError, names};
 use crate::server::files;
 use crate::server::host::broken;
 use crate::server::router::Shared;
+use crate::server::wire::configuration::NameSettings;
 
 impl Databases {
     /// Creates a database. Once polled it is finished even if the future is dropped.
     ///
     /// # Errors
     /// 400 for a bad name, 409 where there is one of that name.
-    pub(crate) async fn create(host: &Shared, name: &str) -> Result<(), ApiError> {
+    pub(crate) async fn create(host: &Shared, name: &str, naming: NameSettings) -> Result<(), ApiError> {
         names_of_databases::check(name)?;
         let lower = name.to_ascii_lowercase();
         {
@@ -33,13 +34,16 @@ impl Databases {
         let task = tokio::spawn(async move {
             let worker = Arc::clone(&host);
             let (key, spelling) = (lower.clone(), name.clone());
-            let made = host.blocking(move || worker.databases.make(&key, &spelling)).await;
+            let made = host.blocking(move || worker.databases.make(&key, &spelling, &naming)).await;
             let mut entries = host.databases.entries.write();
             match made {
                 Ok(open) => {
                     tracing::info!(name: "database.created", database = %name, "a database was created");
-                    entries.insert(lower, Entry::Open(Arc::new(open)));
-                    Ok(())
+                    let open = Arc::new(open);
+                    entries.insert(lower, Entry::Open(Arc::clone(&open)));
+                    drop(entries);
+                    // Once more: the server-wide configuration may have changed before the database was listed.
+                    host.databases.apply(&open)
                 }
                 Err(error) => {
                     entries.remove(&lower);
@@ -50,7 +54,7 @@ impl Databases {
         task.await.unwrap_or_else(|error| Err(broken(&error)))
     }
 
-    fn make(&self, lower: &str, name: &str) -> Result<OpenDatabase, ApiError> {
+    fn make(&self, lower: &str, name: &str, naming: &NameSettings) -> Result<OpenDatabase, ApiError> {
         let directory = self.root.join(lower);
         let failed = |error: io::Error| {
             let place = directory.display();
@@ -61,6 +65,7 @@ impl Databases {
             Ok(()) => OpenDatabase::open(&directory, name, &self.settings),
             Err(error) => Err(failed(error)),
         };
+        let opened = opened.and_then(|open| self.begin_naming(&open, naming).map(|()| open));
         if opened.is_err()
             && let Err(error) = fs::remove_dir_all(&directory)
         {

@@ -4,12 +4,14 @@
 //! tells streams to end, waits for the leases, and only then closes and moves the directory: RocksDB names its files by
 //! path, so an old instance must be gone before a new database can take its place.
 //!
-//! `open` opens what is there at the start, `lifecycle` creates and deletes, `name` says what a database may be called.
+//! `open` opens what is there at the start, `lifecycle` creates and deletes, `name` says what a database may be called,
+//! `naming` how it names documents.
 //!
 //! Next on the walk: `observe`.
 
 mod lifecycle;
 mod name;
+mod naming;
 mod open;
 
 use std::collections::BTreeMap;
@@ -19,12 +21,14 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OwnedRwLockReadGuard, watch};
 
 use super::error::{ApiError, names};
 use super::router::Shared;
+use super::wire::configuration::Versioned;
 use crate::database::{Database, DatabaseSettings};
+pub(crate) use naming::read_names;
 use open::OpenDatabase;
 
 /// All databases of a server, by lower-case name.
@@ -36,6 +40,9 @@ pub(crate) struct Databases {
     removed: PathBuf,
     settings: DatabaseSettings,
     entries: RwLock<BTreeMap<String, Entry>>,
+    server_wide: RwLock<Versioned>,
+    /// Held while what says how documents are named changes.
+    naming: Mutex<()>,
 }
 
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::naming::Own;
 use super::{Databases, Entry, name};
 use crate::database::{Database, DatabaseSettings};
 use crate::server::error::ApiError;
@@ -28,6 +29,8 @@ pub(super) struct OpenDatabase {
     /// Read by every lease; written once, to wait until there are none.
     pub(super) leases: Arc<tokio::sync::RwLock<()>>,
     pub(super) stop: watch::Sender<bool>,
+    /// What it says about names.
+    pub(super) own: RwLock<Own>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,18 +58,35 @@ impl Databases {
             }
         }
         let entries = open_all(&root, found, &settings);
-        Ok(Self { root, removed, settings, entries: RwLock::new(entries) })
+        let databases = Self {
+            root,
+            removed,
+            settings,
+            entries: RwLock::new(entries),
+            server_wide: RwLock::new(Self::read_server_wide(data)?),
+            naming: Mutex::new(()),
+        };
+        databases.apply_all();
+        Ok(databases)
     }
 }
 
 impl OpenDatabase {
     pub(super) fn open(directory: &Path, name: &str, settings: &DatabaseSettings) -> Result<Self, ApiError> {
         let database = Database::open(directory, settings.clone())?;
+        let own = match Own::load(&database) {
+            Ok(own) => RwLock::new(own),
+            Err(error) => {
+                database.close()?;
+                return Err(error);
+            }
+        };
         Ok(Self {
             name: name.to_owned(),
             database,
             leases: Arc::new(tokio::sync::RwLock::new(())),
             stop: watch::Sender::new(false),
+            own,
         })
     }
 

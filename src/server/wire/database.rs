@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::configuration::NameSettings;
 use super::node::Empty;
 
 /// What `DELETE /admin/databases` asks for.
@@ -54,7 +55,7 @@ pub(crate) struct Record {
     database_name: String,
     disabled: bool,
     etag: u64,
-    settings: Empty,
+    settings: NameSettings,
     lock_mode: &'static str,
     database_state: &'static str,
     auto_indexes: Empty,
@@ -114,12 +115,12 @@ impl Created {
 }
 
 impl Record {
-    pub(crate) fn new(name: String, tag: &str) -> Self {
+    pub(crate) fn new(name: String, settings: NameSettings, tag: &str) -> Self {
         Self {
             database_name: name,
             disabled: false,
             etag: 1,
-            settings: Empty {},
+            settings,
             lock_mode: "Unlock",
             database_state: "Normal",
             auto_indexes: Empty {},

@@ -19,6 +19,12 @@ pub(crate) struct Definitions {
     pub(crate) indexes: Vec<Map<String, Value>>,
 }
 
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct HasChanged {
+    pub(crate) changed: bool,
+}
+
 /// Answers that are lists.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]

@@ -1,8 +1,10 @@
 //! The JSON of the HTTP interface, as RavenDB's clients read and write it. Its casing and its oddities stay in here.
 
+pub(crate) mod configuration;
 pub(crate) mod database;
 pub(crate) mod definition;
 pub(crate) mod index;
+pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod stats;
 pub(crate) mod text;

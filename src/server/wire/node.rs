@@ -89,26 +89,6 @@ struct TopologyNode {
     server_role: &'static str,
 }
 
-/// The Node.js client looks for the first `"Etag":` in the text, so it must come first.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct ClientConfiguration {
-    pub(crate) etag: u64,
-    pub(crate) configuration: Option<Configuration>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct Configuration {
-    identity_parts_separator: char,
-    etag: u64,
-    disabled: bool,
-    max_number_of_requests_per_session: Option<u32>,
-    read_balance_behavior: &'static str,
-    load_balance_behavior: &'static str,
-    load_balancer_context_seed: u32,
-}
-
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Empty {}
 
@@ -177,19 +157,5 @@ impl Topology {
             server_role: "Member",
         };
         Self { nodes: [node], etag: 1 }
-    }
-}
-
-impl Configuration {
-    pub(crate) fn with_separator(separator: char, etag: u64) -> Self {
-        Self {
-            identity_parts_separator: separator,
-            etag,
-            disabled: false,
-            max_number_of_requests_per_session: None,
-            read_balance_behavior: "None",
-            load_balance_behavior: "None",
-            load_balancer_context_seed: 0,
-        }
     }
 }

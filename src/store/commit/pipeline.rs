@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) progression: Progression,
     pub(crate) names: RwLock<Names>,
     pub(crate) tally: Tally,
-    pub(crate) rules: IdRules,
+    pub(crate) rules: parking_lot::RwLock<Arc<IdRules>>,
     pub(crate) incarnation: String,
     pub(crate) durability: Durability,
     pub(crate) probe: Option<Arc<dyn Probe>>,
@@ -144,10 +144,11 @@ impl Committer {
         let mut rows = Rows::new(&shared.engine)?;
         // Where reading ahead fails, the commit that needs the damaged row fails by itself.
         let _ = self.state.prefetch(&shared.engine, &group);
+        let rules = Arc::clone(&shared.rules.read());
         for Request { commit, answer, internal, .. } in group {
             let planner = Planner {
                 engine: &shared.engine,
-                rules: &shared.rules,
+                rules: &rules,
                 incarnation: &shared.incarnation,
                 now_micros: now_micros(),
             };

@@ -7,8 +7,10 @@
 
 mod check;
 mod parse;
+mod properties;
 mod render;
 
+pub(crate) use properties::Properties;
 pub use render::last_modified;
 
 use super::StoreError;
