@@ -63,10 +63,13 @@ struct OfType {
     access: Option<Arc<dyn Any + Send + Sync>>,
 }
 
+type GetId<T> = dyn Fn(&T) -> Option<String> + Send + Sync;
+type SetId<T> = dyn Fn(&mut T, &str) + Send + Sync;
+
 /// How the id of a type is read and written where that is not by convention.
 pub(super) struct IdAccess<T> {
-    pub(super) get: Box<dyn Fn(&T) -> Option<String> + Send + Sync>,
-    pub(super) set: Box<dyn Fn(&mut T, &str) + Send + Sync>,
+    pub(super) get: Box<GetId<T>>,
+    pub(super) set: Box<SetId<T>>,
 }
 
 /// All that is known of a type.

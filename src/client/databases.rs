@@ -54,7 +54,7 @@ impl Databases {
     /// The server can't be reached, or refuses.
     pub async fn delete(&self, name: &str) -> Result<(), ClientError> {
         let body = json!({ "DatabaseNames": [name], "HardDelete": true }).to_string().into_bytes();
-        self.store.send(Call::new(Method::DELETE, "/admin/databases").body(body)).await.map(|_| ())
+        self.store.send(Call::new(Method::DELETE, "/admin/databases").body(body).repeatable(false)).await.map(|_| ())
     }
 
     /// Lists the names of all databases.

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode};
@@ -33,7 +34,7 @@ pub(super) struct Call {
     /// From `/`, percent-encoded.
     path: String,
     query: Vec<(&'static str, String)>,
-    body: Option<Vec<u8>>,
+    body: Option<Bytes>,
     /// Whether a second run leaves what the first left.
     repeatable: bool,
     configuration: Option<i64>,
@@ -76,7 +77,7 @@ impl Call {
     }
 
     pub(super) fn body(mut self, body: Vec<u8>) -> Self {
-        self.body = Some(body);
+        self.body = Some(body.into());
         self
     }
 
@@ -106,7 +107,7 @@ impl Call {
 pub(super) struct Answer {
     request: String,
     pub(super) headers: HeaderMap,
-    pub(super) body: Vec<u8>,
+    pub(super) body: Bytes,
 }
 
 impl Answer {
@@ -203,7 +204,7 @@ impl Transport {
         }
         let headers = response.headers().clone();
         let body = response.bytes().await.map_err(|error| (unanswered(url, &error), None))?;
-        Ok(Answer { request: call.name(), headers, body: body.into() })
+        Ok(Answer { request: call.name(), headers, body })
     }
 }
 

@@ -109,7 +109,8 @@ impl Indexes {
         Ok(link.send(link.call(Method::GET, "indexes")).await?.json::<Results<_>>()?.results)
     }
 
-    /// Deletes an index with its artificial documents, and says whether there was one.
+    /// Deletes an index with its artificial documents, and says whether there was one. When the first answer was
+    /// lost, the second may say no although this call has deleted it.
     ///
     /// # Errors
     /// The server can't be reached.

@@ -12,7 +12,7 @@ use reqwest::Method;
 
 use super::configuration::HeldConfiguration;
 use super::conventions::{Conventions, IdGeneration, id_prefix};
-use super::error::ClientError;
+use super::error::{ClientError, ErrorKind};
 use super::hilo::Generator;
 use super::http::{Answer, Call, REFRESH, Transport, database_path};
 use crate::id::guid;
@@ -109,8 +109,12 @@ impl Link {
         let mut outcome = Ok(());
         for generator in generators {
             if let Some(call) = generator.give_back(self) {
-                let sent = self.transport.send_always(call).await;
-                outcome = outcome.and(sent.map(|_| ()));
+                let sent = match self.transport.send_always(call).await {
+                    // With its database a range is gone too.
+                    Err(error) if error.kind() != ErrorKind::Missing => Err(error),
+                    _ => Ok(()),
+                };
+                outcome = outcome.and(sent);
             }
         }
         outcome

@@ -34,6 +34,8 @@
 //!
 //! let mut session = store.session();
 //! let ayende = session.store_as(User { id: String::new(), name: "Oren".into() }, "users/ayende").await?;
+//! let john = session.store(User { id: String::new(), name: "John".into() }).await?;
+//! assert_eq!(session.document_id(&john), Some("users/1-A"));
 //! session.save_changes().await?;
 //! session.get_mut(&ayende)?.name = "Oren Eini".into();
 //! session.save_changes().await?;

@@ -114,7 +114,6 @@ impl DocumentStore {
     }
 
     /// Begins to store many documents.
-    #[must_use]
     pub fn bulk_insert(&self) -> BulkInsert {
         BulkInsert::new(Arc::clone(&self.link))
     }

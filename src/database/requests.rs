@@ -29,7 +29,8 @@ impl Requests {
             let refused = |reason: String| DatabaseError::Write { operation, reason };
             let request = match &write {
                 Write::Put { id, expected, .. } => {
-                    let request = IdRequest::parse(id.as_deref(), &rules).map_err(|error| refused(error.to_string()))?;
+                    let request =
+                        IdRequest::parse(id.as_deref(), &rules).map_err(|error| refused(error.to_string()))?;
                     if let IdRequest::Identity(name) = &request {
                         if matches!(expected, Expected::ChangeVector(_)) {
                             return Err(refused(format!(

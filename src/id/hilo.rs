@@ -126,7 +126,11 @@ mod tests {
         ] {
             assert_eq!(super::size(&asked(last_size, seconds)), size, "{last_size} after {seconds} s");
         }
-        assert_eq!(super::size(&HiloRequest { last_size: 256, ..HiloRequest::default() }), 128, "never asked: long ago");
+        assert_eq!(
+            super::size(&HiloRequest { last_size: 256, ..HiloRequest::default() }),
+            128,
+            "never asked: long ago"
+        );
     }
 
     #[test]

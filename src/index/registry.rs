@@ -19,8 +19,8 @@ use super::graph;
 use super::live::Index;
 use super::publish::meta;
 use super::records::{
-    DEFINITIONS, DefinitionRecord, NUMBERS, Numbers, PhaseRecord, ProgressRecord, decode, definition_name, disabled_name,
-    encode, faults_prefix, progress_name,
+    DEFINITIONS, DefinitionRecord, NUMBERS, Numbers, PhaseRecord, ProgressRecord, decode, definition_name,
+    disabled_name, encode, faults_prefix, progress_name,
 };
 use super::retire::generation_rows;
 use super::worker;

@@ -105,7 +105,8 @@ mod tests {
     #[test]
     fn the_times_of_all_clients_are_understood() {
         let hour = Duration::from_secs(3_600);
-        for time in ["1970-01-01T00%3A00%3A00.0000000Z", "0001-01-01T00:00:00.0000000Z", "0001-02-01T00:00:00.0000000"] {
+        for time in ["1970-01-01T00%3A00%3A00.0000000Z", "0001-01-01T00:00:00.0000000Z", "0001-02-01T00:00:00.0000000"]
+        {
             assert!(since(&query(&format!("lastRangeAt={time}"))).unwrap().unwrap() > hour, "{time}");
         }
         assert_eq!(since(&query("lastRangeAt=9000-01-01T00:00:00Z")).unwrap(), Some(Duration::ZERO));

@@ -16,9 +16,7 @@ use super::json::json;
 use super::query::Query;
 use super::registry::Lease;
 use super::router::Shared;
-use super::wire::node::{
-    BuildVersion, ClusterTopology, NodeInfo, Readiness, Topology,
-};
+use super::wire::node::{BuildVersion, ClusterTopology, NodeInfo, Readiness, Topology};
 use crate::id::IdRules;
 
 /// The file in the data directory that holds the server's id.

@@ -13,8 +13,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::host::Host;
 use super::{
-    bulk, changes, collections, configuration, databases, documents, hilo, identity, index_operations, index_reports, indexes, node, observe, stats,
-    unsupported,
+    bulk, changes, collections, configuration, databases, documents, hilo, identity, index_operations, index_reports,
+    indexes, node, observe, stats, unsupported,
 };
 
 /// The state that handlers get.
@@ -60,10 +60,7 @@ fn database_routes() -> Router<Shared> {
         .route("/stats/detailed", get(stats::detailed))
         .route(
             "/indexes",
-            get(indexes::list)
-                .put(indexes::put_definitions)
-                .delete(indexes::delete)
-                .fallback(index_operations::reset),
+            get(indexes::list).put(indexes::put_definitions).delete(indexes::delete).fallback(index_operations::reset),
         )
         .route("/indexes/has-changed", named().post(index_operations::has_changed))
         .route("/indexes/set-lock", named().post(index_operations::set_lock))

@@ -35,7 +35,10 @@ async fn the_first_range_is_1_to_32_and_its_document_can_be_read() {
     let server = TestServer::with_database().await;
     let query = format!("tag=users&lastBatchSize=0&lastRangeAt={NEVER}&identityPartsSeparator=/&lastMax=0");
     let first = next(&server, &query).await;
-    assert_eq!((&first["Prefix"], &first["ServerTag"], &first["LastSize"]), (&json!("users/"), &json!("A"), &json!(32)));
+    assert_eq!(
+        (&first["Prefix"], &first["ServerTag"], &first["LastSize"]),
+        (&json!("users/"), &json!("A"), &json!(32))
+    );
     assert_eq!(range(&first), (1, 32));
     assert_eq!(first["LastRangeAt"].as_str().unwrap().len(), 28);
     let document = server.document("Raven/Hilo/users").await.unwrap();
@@ -95,7 +98,9 @@ async fn the_rest_of_the_document_stays_as_it_is() {
     server.must_put("Raven/Hilo/users", body).await;
     assert_eq!(range(&next(&server, "tag=users").await), (65, 96));
     let answer = server.get("/databases/db/docs?id=Raven/Hilo/users").await.text();
-    assert!(answer.contains(r#"{"Note":"ours","Price":1.10,"Max":96,"@metadata":{"@collection":"Counters","Mine":true,"#));
+    assert!(
+        answer.contains(r#"{"Note":"ours","Price":1.10,"Max":96,"@metadata":{"@collection":"Counters","Mine":true,"#)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -116,12 +116,14 @@ impl Tracked {
         change_vector: String,
         modified: Option<String>,
     ) -> Result<(), ClientError> {
+        let Pending { document, mut fields } = pending;
         if self.id.is_none() {
-            self.entity.set_id(&id).map_err(|reason| self.mismatch(reason))?;
+            let named = self.entity.set_id(&id).and_then(|()| self.entity.fields());
+            // An id field that is stored too is no change of the program's.
+            fields = named.map_err(|reason| self.mismatch(reason))?;
         }
         self.asked.clone_from(&id);
         (self.id, self.change_vector, self.last_modified) = (Some(id), Some(change_vector), modified);
-        let Pending { document, fields } = pending;
         self.stored = Some(Stored { document, fields, metadata: self.metadata.clone() });
         self.is_made = false;
         Ok(())

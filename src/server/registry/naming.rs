@@ -176,7 +176,10 @@ impl Databases {
 
     fn all_open(&self) -> Vec<Arc<OpenDatabase>> {
         let entries = self.entries.read();
-        entries.values().filter_map(|entry| if let Entry::Open(open) = entry { Some(Arc::clone(open)) } else { None }).collect()
+        entries
+            .values()
+            .filter_map(|entry| if let Entry::Open(open) = entry { Some(Arc::clone(open)) } else { None })
+            .collect()
     }
 }
 
