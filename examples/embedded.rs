@@ -2,6 +2,8 @@
 //!
 //! `cargo run --example embedded`
 
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::time::Duration;
 
 use serde_json::json;

@@ -46,7 +46,7 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]
     write_buffer: Size,
     /// Memory for blocks read from files, of all databases together
-    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
+    #[arg(long, default_value = "32MiB", value_name = "SIZE")]
     block_cache: Size,
     /// The largest document that is taken
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]

@@ -286,7 +286,7 @@ impl Database {
     /// Where the storage fails.
     ///
     /// # Cost
-    /// Reads at most 10,000 feed rows for each source of an index that lags.
+    /// Reads at most 2,000 feed rows for each source of an index that lags.
     pub fn index_status(&self) -> Result<Vec<IndexStatus>, DatabaseError> {
         let snapshot = self.store.snapshot();
         let all = self.registry.all();
@@ -378,7 +378,7 @@ impl Database {
         if let Some(name) = missing {
             return Err(DatabaseError::NoIndex { name: name.clone() });
         }
-        let stale = wait::wait(&self.store, self.registry.all(), names, timeout).await;
+        let stale = wait::wait(&self.registry, names, timeout).await;
         if stale.is_empty() { Ok(()) } else { Err(DatabaseError::StillStale { waited: timeout, indexes: stale }) }
     }
 }

@@ -4,8 +4,9 @@
 
 use std::collections::VecDeque;
 
+use super::context::same_name;
 use super::records::{FaultRow, decode, encode, fault_name, faults_prefix};
-use crate::script::Fault;
+use crate::script::{Fault, Phase};
 use crate::store::StoreError;
 use crate::store::commit::RowChange;
 use crate::store::keyspace::{Family, KeyRange};
@@ -14,6 +15,31 @@ use crate::store::snapshot::Snapshot;
 
 /// Faults kept of each index.
 pub(crate) const FAULTS_MAX: usize = 500;
+
+/// What a fault is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A source document, by its id, compared without regard to case.
+    Document(String),
+    /// A group, by its reduce key as JSON.
+    Group(String),
+}
+
+impl Subject {
+    fn text(&self) -> &str {
+        match self {
+            Self::Document(text) | Self::Group(text) => text,
+        }
+    }
+
+    fn is_of(&self, row: &FaultRow) -> bool {
+        match (self, row.fault.phase) {
+            (Self::Document(id), Phase::Map) => same_name(id, &row.subject),
+            (Self::Group(key), Phase::Reduce | Phase::Finish) => *key == row.subject,
+            _ => false,
+        }
+    }
+}
 
 /// The faults of one index, oldest first.
 #[derive(Debug, Default)]
@@ -39,16 +65,22 @@ impl FaultLog {
     }
 
     /// Takes in what a run found, and appends the rows that keep it.
-    pub(crate) fn take(&mut self, index: u32, faults: &[(String, Option<Fault>)], now: i64, rows: &mut Vec<RowChange>) {
+    pub(crate) fn take(
+        &mut self,
+        index: u32,
+        faults: &[(Subject, Option<Fault>)],
+        now: i64,
+        rows: &mut Vec<RowChange>,
+    ) {
         let family = Family::Meta;
         for (subject, fault) in faults {
-            if let Some(at) = self.rows.iter().position(|(_, row)| row.subject == *subject)
+            if let Some(at) = self.rows.iter().position(|(_, row)| subject.is_of(row))
                 && let Some((number, _)) = self.rows.remove(at)
             {
                 rows.push(RowChange::Delete { family, key: fault_name(index, number).into_bytes() });
             }
             if let Some(fault) = fault {
-                let row = FaultRow { at_micros: now, subject: subject.clone(), fault: fault.clone() };
+                let row = FaultRow { at_micros: now, subject: subject.text().to_owned(), fault: fault.clone() };
                 let key = fault_name(index, self.next).into_bytes();
                 rows.push(RowChange::Put { family, key, value: encode(&row) });
                 self.rows.push_back((self.next, row));

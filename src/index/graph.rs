@@ -2,6 +2,8 @@
 //!
 //! Pure. Names are compared without regard to case.
 
+use std::collections::HashMap;
+
 use super::context::same_name;
 use crate::script::SourceCollection;
 
@@ -41,8 +43,7 @@ pub(crate) fn check(new: &Node, others: &[Node]) -> Result<(), String> {
             owner.name
         ));
     }
-    let mut path = vec![new];
-    if closes_loop(new, others, &mut path) {
+    if let Some(path) = find_loop(new, others) {
         let hops: Vec<String> = path
             .iter()
             .map(|node| format!("'{}' writes '{}'", node.name, node.output.as_deref().unwrap_or("nothing")))
@@ -52,35 +53,50 @@ pub(crate) fn check(new: &Node, others: &[Node]) -> Result<(), String> {
     Ok(())
 }
 
-/// Depth first from the last node of `path`; leaves the whole loop in `path` when it comes back to `new`.
-fn closes_loop<'a>(new: &Node, others: &'a [Node], path: &mut Vec<&'a Node>) -> bool
-where
-{
-    let Some(last) = path.last().copied() else { return false };
-    if path.len() > 1 && last.feeds(new) {
-        return true;
-    }
-    for next in others.iter().filter(|other| last.feeds(other)) {
-        if path.iter().any(|known| same_name(&known.name, &next.name)) {
-            continue;
+/// The shortest way from `new` back to itself, `new` first. Looks at each index once, however many ways lead to it.
+fn find_loop<'a>(new: &'a Node, others: &'a [Node]) -> Option<Vec<&'a Node>> {
+    let mut reached: Vec<(&Node, usize)> = vec![(new, 0)];
+    let mut at = 0;
+    while let Some(&(node, _)) = reached.get(at) {
+        if at > 0 && node.feeds(new) {
+            return Some(way(&reached, at));
         }
-        path.push(next);
-        if closes_loop(new, others, path) {
-            return true;
+        for next in others.iter().filter(|other| node.feeds(other)) {
+            if !reached.iter().any(|(known, _)| std::ptr::eq(*known, next)) {
+                reached.push((next, at));
+            }
         }
-        path.pop();
+        at += 1;
     }
-    false
+    None
+}
+
+/// The way to a reached index; each stands with the place of the one it was reached from.
+fn way<'a>(reached: &[(&'a Node, usize)], end: usize) -> Vec<&'a Node> {
+    let mut way = Vec::new();
+    let mut at = end;
+    while let Some(&(node, from)) = reached.get(at) {
+        way.push(node);
+        if at == 0 {
+            break;
+        }
+        at = from;
+    }
+    way.reverse();
+    way
 }
 
 /// Orders indexes so that each comes after those whose outputs it reads. Returns positions in `nodes`.
 pub(crate) fn order(nodes: &[Node]) -> Vec<usize> {
+    let inputs = inputs(nodes);
     let mut ordered: Vec<usize> = Vec::with_capacity(nodes.len());
+    let mut is_placed = vec![false; nodes.len()];
     while ordered.len() < nodes.len() {
         let before = ordered.len();
-        for (n, node) in nodes.iter().enumerate() {
-            let is_ready = |(m, other): (usize, &Node)| m == n || !other.feeds(node) || ordered.contains(&m);
-            if !ordered.contains(&n) && nodes.iter().enumerate().all(is_ready) {
+        for (n, inputs) in inputs.iter().enumerate() {
+            let is_ready = inputs.iter().all(|m| is_placed.get(*m).is_none_or(|placed| *placed));
+            if let Some(placed) = is_placed.get_mut(n).filter(|placed| is_ready && !**placed) {
+                *placed = true;
                 ordered.push(n);
             }
         }
@@ -96,19 +112,46 @@ pub(crate) fn order(nodes: &[Node]) -> Vec<usize> {
 pub(crate) fn connected(nodes: &[Node], names: &[String]) -> Vec<usize> {
     let is_named = |node: &Node| names.iter().any(|name| same_name(name, &node.name));
     let start: Vec<usize> = (0..nodes.len()).filter(|&n| nodes.get(n).is_some_and(is_named)).collect();
-    let mut found = reach(nodes, &start, Node::feeds);
-    found.extend(reach(nodes, &start, |from, to| to.feeds(from)));
+    let inputs = inputs(nodes);
+    let mut readers = vec![Vec::new(); nodes.len()];
+    for (n, inputs) in inputs.iter().enumerate() {
+        for &input in inputs {
+            readers.get_mut(input).into_iter().for_each(|readers| readers.push(n));
+        }
+    }
+    let mut found = reach(&readers, &start);
+    found.extend(reach(&inputs, &start));
     found.sort_unstable();
     found.dedup();
     found
 }
 
-fn reach(nodes: &[Node], start: &[usize], leads: impl Fn(&Node, &Node) -> bool) -> Vec<usize> {
+/// For each index, the positions of those whose outputs it reads.
+fn inputs(nodes: &[Node]) -> Vec<Vec<usize>> {
+    let writers: HashMap<String, usize> = nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(n, node)| node.output.as_deref().map(|output| (crate::id::lower(output), n)))
+        .collect();
+    let read_by = |node: &Node| -> Vec<usize> {
+        if node.sources.contains(&SourceCollection::All) {
+            return writers.values().copied().collect();
+        }
+        let names = node.sources.iter().filter_map(|source| match source {
+            SourceCollection::Named(name) => Some(crate::id::lower(name)),
+            SourceCollection::All => None,
+        });
+        names.filter_map(|name| writers.get(&name).copied()).collect()
+    };
+    nodes.iter().map(read_by).collect()
+}
+
+fn reach(leads_to: &[Vec<usize>], start: &[usize]) -> Vec<usize> {
     let mut found = start.to_vec();
     let mut next = 0;
-    while let Some(from) = found.get(next).and_then(|&n| nodes.get(n)) {
-        for (n, to) in nodes.iter().enumerate() {
-            if leads(from, to) && !found.contains(&n) {
+    while let Some(ways) = found.get(next).and_then(|&n| leads_to.get(n)) {
+        for &n in ways {
+            if !found.contains(&n) {
                 found.push(n);
             }
         }
@@ -149,6 +192,24 @@ mod tests {
     fn a_diamond_is_accepted() {
         let others = [node("L", &["A"], "B"), node("R", &["A"], "C")];
         assert_eq!(check(&node("Join", &["B", "C"], "D"), &others), Ok(()));
+    }
+
+    #[test]
+    fn a_ladder_of_a_hundred_rungs_is_checked_without_walking_all_of_its_ways() {
+        let mut others = Vec::new();
+        for rung in 0..100 {
+            let below = [format!("L{rung}"), format!("R{rung}")];
+            let below: Vec<&str> = if rung == 0 { vec!["Base"] } else { below.iter().map(String::as_str).collect() };
+            for side in ["L", "R"] {
+                others.push(node(&format!("{side}{rung}"), &below, &format!("{side}{}", rung + 1)));
+            }
+        }
+        assert_eq!(check(&node("Ground", &["Orders"], "Base"), &others), Ok(()));
+        let reason = check(&node("Ground", &["L100"], "Base"), &others).unwrap_err();
+        assert_eq!(reason.matches(", read by ").count(), 100, "{reason}");
+        others.reverse();
+        assert_eq!(order(&others).len(), 200);
+        assert_eq!(connected(&others, &["l0".to_owned()]).len(), 199, "its neighbour on the first rung is no relation");
     }
 
     #[test]

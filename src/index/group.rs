@@ -7,15 +7,19 @@
 
 use super::context::Context;
 use super::counters::add;
+use super::faults::Subject;
 use super::records::{GroupRecord, GroupResult};
 use super::tree::{Partial, Reduce, TreeError};
 use crate::id::DocumentId;
-use crate::id::artificial::artificial_id;
+use crate::id::artificial::{artificial_id, group_hash};
 use crate::script::encoding::write_json;
 use crate::script::{Fault, Phase, Runner};
 use crate::store::commit::{Expected, Operation, PutId};
 use crate::store::document::{Document, DocumentFlags, StoredDocument};
 use crate::store::keyspace::GroupHash;
+
+/// Characters of a reduce key that are shown where it is the subject of a fault; a key may have 128 KiB.
+const SUBJECT_CHARACTERS_MAX: usize = 1_000;
 
 /// `reduce` of one group.
 pub(crate) struct GroupReduce<'a> {
@@ -112,11 +116,15 @@ pub(crate) fn plan_output(
     })
 }
 
-/// Shows a group by its key, for people.
-pub(crate) fn subject(record: &GroupRecord) -> String {
+/// The group as the subject of a fault: its key as JSON; of a very long one the beginning, and the group's hash.
+pub(crate) fn subject(record: &GroupRecord) -> Subject {
     let mut text = String::new();
     write_json(&record.key, &mut text);
-    text
+    if let Some((end, _)) = text.char_indices().nth(SUBJECT_CHARACTERS_MAX) {
+        text.truncate(end);
+        return Subject::Group(format!("{text}… (group {:?})", group_hash(&record.key)));
+    }
+    Subject::Group(text)
 }
 
 fn foreign(present: &StoredDocument) -> Fault {

@@ -23,8 +23,10 @@ use crate::store::snapshot::Snapshot;
 pub(crate) struct Reached {
     /// Everything through this etag is taken in; `None` while the first build has not ended.
     pub through: Option<u64>,
-    /// Whether the index was stopped for its faults, or is gone; nobody waits for one that does not go on.
+    /// Whether the index was stopped for its faults; nobody waits for one that does not go on.
     pub is_errored: bool,
+    /// Whether another definition took its place, or it was deleted.
+    pub is_gone: bool,
 }
 
 /// One index and its thread.
@@ -45,7 +47,7 @@ pub(crate) struct Index {
 }
 
 /// Feed rows that are counted exactly when somebody asks how far an index lags.
-const LAG_COUNTED_MAX: u64 = 10_000;
+const LAG_COUNTED_MAX: u64 = 2_000;
 
 impl Index {
     /// Puts together an index that has not started.
@@ -57,7 +59,7 @@ impl Index {
         faults: FaultLog,
         is_disabled: bool,
     ) -> Arc<Self> {
-        let reached = Reached { through: None, is_errored: record.errored };
+        let reached = Reached { through: None, is_errored: record.errored, is_gone: false };
         Arc::new(Self {
             checked,
             context,
@@ -90,9 +92,14 @@ impl Index {
     pub(crate) fn reach(&self, through: Option<u64>) {
         let is_errored = self.state() == IndexState::Error;
         self.reached.send_if_modified(|reached| {
-            let now = Reached { through: through.max(reached.through), is_errored };
+            let now = Reached { through: through.max(reached.through), is_errored, ..*reached };
             std::mem::replace(reached, now) != now
         });
+    }
+
+    /// Tells those who wait that another definition has taken its place, or that it was deleted.
+    pub(crate) fn leave(&self) {
+        self.reached.send_modify(|reached| reached.is_gone = true);
     }
 
     /// Stops its thread after the run in hand and waits for it.

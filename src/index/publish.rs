@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::build::{MappedChunk, SweptPart};
 use super::counters::add;
+use super::faults::Subject;
 use super::live::Index;
 use super::records::{PhaseRecord, ProgressRecord, definition_name, encode, progress_name};
 use super::run::Run;
@@ -23,7 +24,7 @@ pub(crate) struct Publish {
     groups: i64,
     map: (u64, u64),
     reduce: (u64, u64),
-    faults: Vec<(String, Option<Fault>)>,
+    faults: Vec<(Subject, Option<Fault>)>,
 }
 
 impl Publish {

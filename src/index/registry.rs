@@ -164,12 +164,12 @@ impl Registry {
         let record = DefinitionRecord { deleting: true, ..record };
         let rows = vec![meta(definition_name(record.number), &record)];
         self.store.commit(Commit { author: Author::Index(record.number), rows, ..Commit::default() })?;
-        if let Some(index) = index {
-            index.reached.send_modify(|reached| reached.is_errored = true);
-        }
         super::retire::delete_index(&self.store, &record)?;
         self.indexes.write().remove(&crate::id::lower(name));
         self.unloaded.lock().remove(&crate::id::lower(name));
+        if let Some(index) = index {
+            index.leave();
+        }
         Ok(true)
     }
 
@@ -188,6 +188,11 @@ impl Registry {
     /// One index, by name without regard to case.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Index>> {
         self.indexes.read().get(&crate::id::lower(name)).cloned()
+    }
+
+    /// The last etag that was written.
+    pub(crate) fn written(&self) -> u64 {
+        self.store.progress().written
     }
 
     /// All indexes, in name order.
@@ -235,14 +240,19 @@ impl Registry {
             ..Commit::default()
         });
         match (committed, before) {
-            (Ok(_), _) => {
+            (Ok(_), before) => {
                 self.unloaded.lock().remove(&crate::id::lower(&record.name));
-                self.start(checked, record, progress, FaultLog::default())
+                self.start(checked, record, progress, FaultLog::default())?;
+                if let Some(before) = before {
+                    before.leave();
+                }
+                Ok(())
             }
             (Err(error), None) => Err(error),
             (Err(error), Some(before)) => {
                 let record = before.record.lock().clone();
                 self.load(before.checked.clone(), record)?;
+                before.leave();
                 Err(error)
             }
         }

@@ -4,27 +4,24 @@
 //! differences into their groups, and hands back one commit: index rows, artificial documents and the new watermark. So a crash
 //! never leaves outputs ahead of or behind their index.
 //!
-//! Next on the walk: `group`, then `worker`, which commits what this file plans.
+//! Next on the walk: `reduce`, then `worker`, which commits what this file plans.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::context::Context;
-use super::counters::add;
 use super::entry::{EntryChange, EntryChangeKind, compare};
-use super::group::{GroupReduce, plan_output, settled, subject};
+use super::faults::Subject;
+use super::group::settled;
 use super::map::{Mapped, map};
-use super::records::{GroupRecord, GroupResult, MapDocument, decode, encode};
-use super::rows::GroupRows;
-use super::tree::{self, Change, TreeError, Updated, update};
+use super::records::{GroupRecord, MapDocument, decode, encode};
+use super::reduce::{DirtyGroup, reduce_groups};
+use super::tree::{self, Change, TreeError};
 use crate::id::DocumentId;
-use crate::id::artificial::artificial_id;
 use crate::script::{Fault, Phase, Runner};
 use crate::store::changes::Change as FeedChange;
 use crate::store::commit::{Operation, RowChange};
-use crate::store::keyspace::{
-    self, Family, GroupHash, KeyRange, entry, group_prefix, map_document, map_entry, reduce_group,
-};
+use crate::store::keyspace::{Family, GroupHash, entry, map_document, map_entry, reduce_group};
 use crate::store::probe::Step;
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
@@ -42,7 +39,7 @@ pub(crate) struct BatchLimits {
 
 impl Default for BatchLimits {
     fn default() -> Self {
-        Self { documents_max: 4_096, entry_bytes_max: 8 * 1024 * 1024, mapping_max: Duration::from_millis(50) }
+        Self { documents_max: 4_096, entry_bytes_max: 8 * 1024 * 1024, mapping_max: Duration::from_millis(100) }
     }
 }
 
@@ -68,7 +65,19 @@ pub(crate) struct Run {
     pub entries: i64,
     pub groups: i64,
     /// Faults to record, by subject; `None` clears what was recorded of it.
-    pub faults: Vec<(String, Option<Fault>)>,
+    pub faults: Vec<(Subject, Option<Fault>)>,
+}
+
+impl Run {
+    /// Takes in what another part of the same run would change.
+    pub(crate) fn absorb(&mut self, part: Run) {
+        self.rows.extend(part.rows);
+        self.operations.extend(part.operations);
+        self.reduce_attempts += part.reduce_attempts;
+        self.reduce_faults += part.reduce_faults;
+        self.groups += part.groups;
+        self.faults.extend(part.faults);
+    }
 }
 
 /// Subjects (document ids, or groups in hex) whose interruption is recorded as a fault, because trying again did not help.
@@ -93,15 +102,9 @@ pub(crate) fn plan(
     let mut planner = Planner::new(context, snapshot, given_up);
     planner.map_changes(runner, watermarks, limits)?;
     context.store.reached(Step::RunMapped);
-    planner.reduce_groups(runner)?;
-    Ok(planner.run)
-}
-
-/// The entries of one group that a run changes, and what is known of the group.
-struct DirtyGroup {
-    record: Option<GroupRecord>,
-    key: Vec<u8>,
-    changes: tree::Changes,
+    let mut run = planner.run;
+    reduce_groups(context, snapshot, given_up, runner, planner.groups, &mut run)?;
+    Ok(run)
 }
 
 struct Planner<'a, 's> {
@@ -252,93 +255,11 @@ impl<'a, 's> Planner<'a, 's> {
         match (before, mapped) {
             (_, Mapped::Fault(fault)) => {
                 self.run.map_faults += 1;
-                self.run.faults.push((id.to_owned(), Some(fault.clone())));
+                self.run.faults.push((Subject::Document(id.to_owned()), Some(fault.clone())));
             }
-            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => self.run.faults.push((id.to_owned(), None)),
-            _ => {}
-        }
-    }
-
-    /// Takes the changed entries into their groups.
-    fn reduce_groups(&mut self, runner: &mut Runner) -> Result<(), Interrupted> {
-        for (hash, group) in std::mem::take(&mut self.groups) {
-            if !group.changes.is_empty() {
-                self.reduce_group(runner, hash, &group)
-                    .map_err(|error| Interrupted { subject: format!("{hash:?}"), error })?;
+            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => {
+                self.run.faults.push((Subject::Document(id.to_owned()), None))
             }
-        }
-        Ok(())
-    }
-
-    fn reduce_group(&mut self, runner: &mut Runner, hash: GroupHash, group: &DirtyGroup) -> Result<(), TreeError> {
-        let (count, height) = group.record.as_ref().map_or((0, 0), |record| (record.count, record.height));
-        let gives_up = self.given_up.contains(&format!("{hash:?}"));
-        let mut reduce = GroupReduce::new(runner, &group.key, self.context, gives_up);
-        let rows = GroupRows {
-            snapshot: self.snapshot,
-            generation: self.context.generation,
-            group: hash,
-            counters: &self.context.counters,
-        };
-        let updated = update(&rows, count, height, &group.changes, &mut reduce)?;
-        let (mut result, body) = match updated.result.clone() {
-            Some(partial) => reduce.finish(partial)?,
-            None => (GroupResult::Nothing, None),
-        };
-        self.run.reduce_attempts += reduce.attempts;
-        self.run.reduce_faults += reduce.faults;
-        let present = match &self.context.output {
-            Some(output) => self.snapshot.get(&DocumentId::stored(&artificial_id(output, &hash)))?,
-            None => None,
-        };
-        match plan_output(self.context, &hash, present.as_ref(), body) {
-            Ok(operation) => self.run.operations.extend(operation),
-            Err(fault) => {
-                self.run.reduce_faults += 1;
-                result = GroupResult::Fault(fault);
-            }
-        }
-        self.write_nodes(hash, &updated);
-        self.write_group(hash, group, &updated, result);
-        Ok(())
-    }
-
-    fn write_nodes(&mut self, hash: GroupHash, updated: &Updated) {
-        let generation = self.context.generation;
-        if updated.clear_nodes {
-            let range = KeyRange::prefix(&group_prefix(generation, &hash));
-            self.run.rows.push(RowChange::DeleteRange { family: Family::ReduceNodes, range });
-        }
-        add(&self.context.counters.nodes_written, updated.nodes.len());
-        for ((level, start), stored) in &updated.nodes {
-            let key = [keyspace::level_prefix(generation, &hash, *level).as_slice(), start].concat();
-            self.run.rows.push(match stored {
-                Some(stored) => RowChange::Put { family: Family::ReduceNodes, key, value: stored.clone() },
-                None => RowChange::Delete { family: Family::ReduceNodes, key },
-            });
-        }
-    }
-
-    fn write_group(&mut self, hash: GroupHash, group: &DirtyGroup, updated: &Updated, result: GroupResult) {
-        let key = reduce_group(self.context.generation, &hash);
-        let record = GroupRecord { key: group.key.clone(), count: updated.count, height: updated.height, result };
-        self.note_group_fault(group.record.as_ref(), &record);
-        if updated.count == 0 {
-            self.run.groups -= i64::from(group.record.is_some());
-            self.run.rows.push(RowChange::Delete { family: Family::ReduceGroups, key });
-            return;
-        }
-        self.run.groups += i64::from(group.record.is_none());
-        if group.record.as_ref() != Some(&record) {
-            self.run.rows.push(RowChange::Put { family: Family::ReduceGroups, key, value: encode(&record) });
-        }
-    }
-
-    fn note_group_fault(&mut self, before: Option<&GroupRecord>, now: &GroupRecord) {
-        let had_fault = before.is_some_and(|before| matches!(before.result, GroupResult::Fault(_)));
-        match &now.result {
-            GroupResult::Fault(fault) => self.run.faults.push((subject(now), Some(fault.clone()))),
-            _ if had_fault => self.run.faults.push((subject(now), None)),
             _ => {}
         }
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool};
 use super::faults::FaultRate;
 use super::live::Index;
+use super::pace::Pace;
 use super::publish::Publish;
 use super::records::PhaseRecord;
 use super::retire;
@@ -50,6 +51,7 @@ pub(crate) fn run(index: &Arc<Index>) {
         given_up: GivenUp::new(),
         quiet_documents: 0,
         failures: 0,
+        pace: Pace::new(BatchLimits::default().documents_max),
     };
     while !worker.is_stopped() {
         let wakes = worker.index.context.store.wakes();
@@ -96,6 +98,7 @@ struct Worker {
     given_up: GivenUp,
     quiet_documents: usize,
     failures: u32,
+    pace: Pace,
 }
 
 impl Worker {
@@ -133,11 +136,12 @@ impl Worker {
             Some(runner) => self.runner.insert(runner),
             None => self.runner.insert(context.runner().map_err(|fault| StepError::Script(Box::new(fault)))?),
         };
-        let run = plan(context, runner, &snapshot, &watermarks, BatchLimits::default(), &self.given_up)
-            .map_err(StepError::Run)?;
+        let limits = BatchLimits { documents_max: self.pace.documents(), ..BatchLimits::default() };
+        let run = plan(context, runner, &snapshot, &watermarks, limits, &self.given_up).map_err(StepError::Run)?;
         drop(snapshot);
         context.store.reached(Step::RunReduced);
         let (documents, is_complete) = (run.documents, run.is_complete);
+        self.pace.learn(documents, started.elapsed());
         let reached = if is_complete { written } else { run.watermarks.iter().copied().min().unwrap_or(0) };
         self.quiet_documents += documents;
         let publish = Publish::from_run(run);
@@ -181,8 +185,7 @@ impl Worker {
     fn publish_chunk(&mut self, pool: &mut MapPool, mut chunk: MappedChunk) -> Result<(), StepError> {
         let publish = Publish::from_chunk(&mut chunk, &self.index.progress.lock().watermarks);
         self.publish(publish)?;
-        pool.committed(&chunk);
-        Ok(())
+        Ok(pool.committed(chunk)?)
     }
 
     fn lag_is_small(&self, watermarks: &[u64]) -> Result<bool, StoreError> {

@@ -91,6 +91,79 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// A place in a key range that can be moved about: one iterator for many small reads.
+pub struct Cursor<'a> {
+    // Declared before the view, so that it is dropped before the snapshot it reads.
+    iterator: DBRawIteratorWithThreadMode<'a, Db>,
+    _view: Arc<View<'a>>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(
+        engine: &'a Engine,
+        view: Arc<View<'a>>,
+        family: Family,
+        range: KeyRange,
+    ) -> Result<Self, StoreError> {
+        let mut options = ReadOptions::default();
+        options.set_snapshot(&view);
+        options.set_iterate_lower_bound(range.from);
+        if let Some(before) = range.before {
+            options.set_iterate_upper_bound(before);
+        }
+        Ok(Self { iterator: engine.db().raw_iterator_cf_opt(engine.family(family)?, options), _view: view })
+    }
+
+    /// Moves to the first row at or after `key` and lends it: `None` where the range has none.
+    ///
+    /// # Cost
+    /// One seek.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn seek(&mut self, key: &[u8]) -> Result<Option<Row<'_>>, StoreError> {
+        self.iterator.seek(key);
+        self.row()
+    }
+
+    /// Moves to the last row before `key` and lends it: `None` where the range has none.
+    ///
+    /// # Cost
+    /// One seek, and one step where `key` itself is there.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn seek_before(&mut self, key: &[u8]) -> Result<Option<Row<'_>>, StoreError> {
+        self.iterator.seek_for_prev(key);
+        if self.iterator.key() == Some(key) {
+            self.iterator.prev();
+        }
+        self.row()
+    }
+
+    /// Moves to the row after the one lent last; only after a row.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, StoreError> {
+        self.iterator.next();
+        self.row()
+    }
+
+    fn row(&self) -> Result<Option<Row<'_>>, StoreError> {
+        match self.iterator.item() {
+            Some(row) => Ok(Some(row)),
+            None => self.iterator.status().map(|()| None).map_err(StoreError::Storage),
+        }
+    }
+}
+
+impl std::fmt::Debug for Cursor<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor").finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for Scan<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scan").field("direction", &self.direction).finish_non_exhaustive()

@@ -21,9 +21,9 @@ pub enum Durability {
 pub struct StoreSettings {
     /// When a write is on disk.
     pub durability: Durability,
-    /// Bytes of memory for unflushed writes, all families together. Default 64 MiB. Unused where `memory` is given.
+    /// Bytes of memory for unflushed writes, all families together. Default 32 MiB. Unused where `memory` is given.
     pub write_buffer_bytes: usize,
-    /// Bytes of memory for blocks read from disk, all families together. Default 64 MiB. Unused where `memory` is given.
+    /// Bytes of memory for blocks read from disk, all families together. Default 32 MiB. Unused where `memory` is given.
     pub block_cache_bytes: usize,
     /// The budgets that this store shares with other stores; `None` gives it budgets of its own.
     pub memory: Option<Memory>,
@@ -38,7 +38,7 @@ impl Default for StoreSettings {
         Self {
             durability: Durability::default(),
             write_buffer_bytes: 64 << 20,
-            block_cache_bytes: 64 << 20,
+            block_cache_bytes: 32 << 20,
             memory: None,
             id_rules: IdRules::default(),
             probe: None,

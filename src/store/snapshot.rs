@@ -14,7 +14,7 @@ use super::document::StoredDocument;
 use super::engine::{Engine, View};
 use super::keyspace::{self, CollectionNumber, Family, KeyRange};
 use super::meta;
-use super::scan::{Direction, OwnedRow, Scan};
+use super::scan::{Cursor, Direction, OwnedRow, Scan};
 use super::{Progress, StoreError};
 use crate::id::{DocumentId, lower};
 
@@ -272,6 +272,14 @@ impl<'a> Snapshot<'a> {
     /// Scans index or `meta` rows.
     pub fn rows(&self, family: Family, range: KeyRange, direction: Direction) -> Scan<'a> {
         Scan::new(self.engine, Some(Arc::clone(&self.view)), family, range, direction)
+    }
+
+    /// Opens a cursor over index or `meta` rows, for many small reads.
+    ///
+    /// # Errors
+    /// The family is missing.
+    pub fn cursor(&self, family: Family, range: KeyRange) -> Result<Cursor<'a>, StoreError> {
+        Cursor::new(self.engine, Arc::clone(&self.view), family, range)
     }
 
     /// Seeks the last row at or before `key` and not before `from`.

@@ -59,6 +59,7 @@ fn main() -> Result<()> {
     let orders = Orders::generate(arguments.n)?;
     let scripts = [Script::read("ProductMonths")?, Script::read("OrderTotals")?];
     let mut report = Report::new(&arguments.n.to_string());
+    report.add(Figure::new("load average before (0 on an idle machine)", server::load_average()?, ""));
     measure(&arguments, directory.path(), &orders, &scripts, &mut report)?;
     report.print(&mut std::io::stdout().lock())?;
     if let Some(path) = &arguments.json {
@@ -136,7 +137,7 @@ fn build(server: &Server, orders: &Orders, script: &Script, bare: f64, report: &
     let before = server.cpu_time()?;
     let start = Instant::now();
     connection.call("PUT", &format!("/databases/{DATABASE}/indexes/{}", script.name), script.text.as_bytes())?;
-    await_index(&mut connection, script.name)?;
+    await_index(&mut connection, script.name, Duration::from_millis(50))?;
     let seconds = start.elapsed().as_secs_f64();
     let cpu = server.cpu_time()?.since(before);
     let rate = orders.len() as f64 / seconds;
@@ -146,8 +147,8 @@ fn build(server: &Server, orders: &Orders, script: &Script, bare: f64, report: &
     Ok(())
 }
 
-/// Asks for an index's state until it is current.
-pub(crate) fn await_index(connection: &mut Connection, name: &str) -> Result<()> {
+/// Asks for an index's state until it is current. The server counts what is left each time, so a build is asked seldom.
+pub(crate) fn await_index(connection: &mut Connection, name: &str, pause: Duration) -> Result<()> {
     let path = format!("/databases/{DATABASE}/indexes/stats?name={name}");
     loop {
         let stats: serde_json::Value = serde_json::from_slice(&connection.call("GET", &path, b"")?)?;
@@ -158,6 +159,6 @@ pub(crate) fn await_index(connection: &mut Connection, name: &str) -> Result<()>
         if index["IsStale"] == false {
             return Ok(());
         }
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(pause);
     }
 }

@@ -99,6 +99,12 @@ impl CpuTime {
     }
 }
 
+/// How many threads of the whole system wanted to run in the last minute: figures of a busy machine tell little.
+pub(crate) fn load_average() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split(' ').next().unwrap_or_default().parse()?)
+}
+
 /// What a directory takes on disk.
 pub(crate) fn disk_mib(directory: &Path) -> Result<f64> {
     let mut blocks = 0;

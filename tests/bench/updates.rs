@@ -1,7 +1,7 @@
 //! Single updates: from the first byte of a PUT to the answer, on another connection, of a GET that shows the changed total.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -57,8 +57,9 @@ pub(crate) fn measure(
 
 /// Waits until both indexes are current, so that updates do not queue up.
 fn settle(reader: &mut Connection) -> Result<()> {
-    await_index(reader, "ProductMonths")?;
-    await_index(reader, "OrderTotals")
+    let pause = Duration::from_millis(2);
+    await_index(reader, "ProductMonths", pause)?;
+    await_index(reader, "OrderTotals", pause)
 }
 
 /// Milliseconds from the first byte of the PUT to the answer that shows it.

@@ -10,14 +10,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hasher;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use siphasher::sip::SipHasher13;
 
 use super::super::context::Context;
 use super::super::entry::{Entry, EntryChangeKind, compare};
+use super::super::faults::Subject;
 use super::super::group::settled;
 use super::super::map::{Mapped, map};
+use super::super::pace::Pace;
 use super::super::records::{EntryRecord, GroupRecord, GroupResult, MapDocument, decode, encode};
 use super::super::run::{GivenUp, colliding};
 use super::{BuildError, helpers};
@@ -31,8 +34,15 @@ use crate::store::keyspace::{Family, GroupHash, map_document, map_entry, reduce_
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
-/// Documents of a chunk.
-const CHUNK_DOCUMENTS: usize = 2_048;
+/// Documents of a chunk, at most.
+const CHUNK_DOCUMENTS_MAX: usize = 2_048;
+
+/// Documents that a thread reads at once; fewer where those before were large, so that it holds about `READ_BYTES`.
+const READ_DOCUMENTS: usize = 32;
+const READ_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes of rows after which a chunk is cut short: its other documents come in another one.
+const CHUNK_ROW_BYTES: usize = 8 * 1024 * 1024;
 
 /// Groups that a thread remembers to have written; at 24 bytes each and some.
 const KNOWN_GROUPS_MAX: usize = 500_000;
@@ -56,14 +66,17 @@ pub(crate) struct MappedChunk {
     pub rows: Vec<RowChange>,
     /// Documents mapped.
     pub documents: usize,
+    took: Duration,
     /// How the number of entries changes.
     pub entries: i64,
     /// Calls, and those that failed.
     pub map_attempts: u64,
     pub map_faults: u64,
     /// Faults by document; `None` clears.
-    pub faults: Vec<(String, Option<Fault>)>,
+    pub faults: Vec<(Subject, Option<Fault>)>,
     ids: Vec<String>,
+    /// What was cut off: still to be mapped, before anything that comes later in the feed is committed.
+    rest: Vec<Change>,
 }
 
 /// The threads that map, and what is on its way through them.
@@ -77,6 +90,7 @@ pub(crate) struct MapPool {
     early: BTreeMap<u64, MappedChunk>,
     in_flight: HashSet<String>,
     positions: Vec<u64>,
+    pace: Pace,
 }
 
 impl MapPool {
@@ -110,6 +124,7 @@ impl MapPool {
             early: BTreeMap::new(),
             in_flight: HashSet::new(),
             positions: watermarks.to_vec(),
+            pace: Pace::new(CHUNK_DOCUMENTS_MAX),
         })
     }
 
@@ -127,15 +142,24 @@ impl MapPool {
             let chunk = self.mapped.recv().map_err(|_| BuildError::Thread)??;
             self.early.insert(chunk.number, chunk);
         };
-        self.taken += 1;
+        if chunk.rest.is_empty() {
+            self.taken += 1;
+        }
+        self.pace.learn(chunk.documents, chunk.took);
         Ok(Some(chunk))
     }
 
-    /// Forgets the documents of a chunk that was committed.
-    pub(crate) fn committed(&mut self, chunk: &MappedChunk) {
+    /// Forgets the documents of a chunk that was committed, and hands out what was cut off it.
+    pub(crate) fn committed(&mut self, chunk: MappedChunk) -> Result<(), BuildError> {
         for id in &chunk.ids {
             self.in_flight.remove(id);
         }
+        if let (Some(last), Some(chunks)) = (chunk.rest.last(), &self.chunks) {
+            let (number, feed, through) = (chunk.number, chunk.feed, last.etag);
+            let rest = Chunk { number, changes: chunk.rest, feed, through };
+            chunks.send(rest).map_err(|_| BuildError::Thread)?;
+        }
+        Ok(())
     }
 
     /// Reads the feeds and hands out chunks, as many as there are threads and as many again.
@@ -168,7 +192,7 @@ impl MapPool {
             let mut through = *position;
             for change in snapshot.changes(source, *position, written, Direction::Forward) {
                 let change = change?;
-                if changes.len() >= CHUNK_DOCUMENTS || self.in_flight.contains(&crate::id::lower(&change.id)) {
+                if changes.len() >= self.pace.documents() || self.in_flight.contains(&crate::id::lower(&change.id)) {
                     break;
                 }
                 through = change.etag;
@@ -217,6 +241,7 @@ fn map_chunks(
             given_up,
             runner: &mut runner,
             known: &mut known,
+            row_bytes: 0,
             out: MappedChunk {
                 number: chunk.number,
                 feed: chunk.feed,
@@ -224,7 +249,7 @@ fn map_chunks(
                 ..MappedChunk::default()
             },
         };
-        let result = work.map(&chunk.changes, fresh_through);
+        let result = work.map(chunk.changes, fresh_through);
         if mapped.send(result.map(|()| work.out)).is_err() {
             return;
         }
@@ -238,26 +263,57 @@ struct ChunkWork<'a> {
     runner: &'a mut Runner,
     known: &'a mut KnownGroups,
     out: MappedChunk,
+    /// Of keys and values in `out.rows`.
+    row_bytes: usize,
 }
 
 impl ChunkWork<'_> {
-    fn map(&mut self, changes: &[Change], fresh_through: u64) -> Result<(), BuildError> {
+    /// Maps the changes in order, until all are mapped or the rows are too many for one commit.
+    fn map(&mut self, mut changes: Vec<Change>, fresh_through: u64) -> Result<(), BuildError> {
+        let started = Instant::now();
         let snapshot = self.context.store.snapshot();
+        let (mut done, mut page) = (0, READ_DOCUMENTS);
+        while done < changes.len() && self.row_bytes < CHUNK_ROW_BYTES {
+            let some = changes.get(done..changes.len().min(done + page)).unwrap_or_default();
+            let (mapped, bytes) = self.map_some(&snapshot, some, fresh_through)?;
+            done += mapped;
+            page = (READ_BYTES * mapped).checked_div(bytes).unwrap_or(READ_DOCUMENTS).clamp(1, READ_DOCUMENTS);
+        }
+        self.out.rest = changes.split_off(done);
+        self.out.through = self.out.rest.first().and(changes.last()).map_or(self.out.through, |last| last.etag);
+        self.out.documents = changes.len();
+        self.out.took = started.elapsed();
+        // In the order of the keys, neighbours in the write buffer are found in the processor's cache.
+        self.out.rows.sort_by(|a, b| a.place().cmp(&b.place()));
+        self.out.ids = changes.iter().map(|change| crate::id::lower(&change.id)).collect();
+        Ok(())
+    }
+
+    /// Maps a few changes, fewer where the rows become too many; returns how many, and the bytes of their documents.
+    fn map_some(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        changes: &[Change],
+        fresh_through: u64,
+    ) -> Result<(usize, usize), BuildError> {
         let ids: Vec<DocumentId> = changes.iter().map(|change| DocumentId::stored(&change.id)).collect();
-        let documents = snapshot.get_many(&ids)?;
-        for ((id, change), document) in ids.iter().zip(changes).zip(documents) {
+        let (mut mapped, mut bytes) = (0, 0);
+        for ((id, change), document) in ids.iter().zip(changes).zip(snapshot.get_many(&ids)?) {
+            if self.row_bytes >= CHUNK_ROW_BYTES {
+                break;
+            }
+            mapped += 1;
+            bytes += document.as_ref().map_or(0, |document| document.body.len());
             let is_fresh = change.etag <= fresh_through;
             let is_newest = document.as_ref().is_some_and(|document| document.etag == change.etag);
             if is_fresh && !is_newest {
                 continue; // nothing of it is there yet, and what it is now comes later in the feed
             }
-            self.map_document(&snapshot, id, document.as_ref(), is_fresh)?;
+            let before = self.out.rows.len();
+            self.map_document(snapshot, id, document.as_ref(), is_fresh)?;
+            self.row_bytes += self.out.rows.iter().skip(before).map(RowChange::bytes).sum::<usize>();
         }
-        self.out.documents = changes.len();
-        // In the order of the keys, neighbours in the write buffer are found in the processor's cache.
-        self.out.rows.sort_by(|a, b| a.place().cmp(&b.place()));
-        self.out.ids = ids.into_iter().map(|id| id.lower().to_owned()).collect();
-        Ok(())
+        Ok((mapped, bytes))
     }
 
     fn map_document(
@@ -284,9 +340,9 @@ impl ChunkWork<'_> {
         match (&before, &mapped) {
             (_, Mapped::Fault(fault)) => {
                 self.out.map_faults += 1;
-                self.out.faults.push((id.as_str().to_owned(), Some(fault.clone())));
+                self.out.faults.push((Subject::Document(id.as_str().to_owned()), Some(fault.clone())));
             }
-            (Some(MapDocument::Fault(_)), _) => self.out.faults.push((id.as_str().to_owned(), None)),
+            (Some(MapDocument::Fault(_)), _) => self.out.faults.push((Subject::Document(id.as_str().to_owned()), None)),
             _ => {}
         }
         let before = match before {

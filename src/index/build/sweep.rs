@@ -8,11 +8,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::super::context::{Context, same_name};
 use super::super::counters::add;
+use super::super::faults::Subject;
 use super::super::group::{GroupReduce, plan_output, subject};
 use super::super::records::{GroupRecord, GroupResult, decode, encode};
 use super::super::run::GivenUp;
@@ -31,9 +33,13 @@ pub(crate) const SLICES: u32 = 256;
 /// Rows and documents after which a part of a slice is committed.
 const PART_CHANGES_MAX: usize = 8_192;
 
+/// Time after which a part of a slice is committed, however small: faults are judged when it is.
+const PART_MAX: Duration = Duration::from_millis(100);
+
 /// A part of a slice, to be committed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SweptPart {
+    started: Instant,
     /// Which slice.
     pub slice: u32,
     /// Whether the slice is done with this part.
@@ -48,7 +54,23 @@ pub(crate) struct SweptPart {
     pub reduce_attempts: u64,
     pub reduce_faults: u64,
     /// Faults by group; `None` clears.
-    pub faults: Vec<(String, Option<Fault>)>,
+    pub faults: Vec<(Subject, Option<Fault>)>,
+}
+
+impl SweptPart {
+    fn new(slice: u32) -> Self {
+        Self {
+            started: Instant::now(),
+            slice,
+            is_last: false,
+            rows: Vec::new(),
+            operations: Vec::new(),
+            groups: 0,
+            reduce_attempts: 0,
+            reduce_faults: 0,
+            faults: Vec::new(),
+        }
+    }
 }
 
 /// The threads that sweep.
@@ -111,7 +133,7 @@ fn sweep_slices(
         }
     };
     while let Ok(slice) = slices.try_recv() {
-        let part = SweptPart { slice, ..SweptPart::default() };
+        let part = SweptPart::new(slice);
         let mut sweep = Sweep { context, given_up, runner: &mut runner, parts, part };
         let result = sweep.slice(slice);
         let is_over = result.is_err();
@@ -239,10 +261,10 @@ impl Sweep<'_> {
 
 /// Sends what a slice has so far, when it is enough for a commit.
 fn send_full(part: &mut SweptPart, parts: &Sender<Result<SweptPart, BuildError>>) -> Result<(), BuildError> {
-    if part.rows.len() + part.operations.len() < PART_CHANGES_MAX {
+    if part.rows.len() + part.operations.len() < PART_CHANGES_MAX && part.started.elapsed() < PART_MAX {
         return Ok(());
     }
-    let next = SweptPart { slice: part.slice, ..SweptPart::default() };
+    let next = SweptPart::new(part.slice);
     parts.send(Ok(std::mem::replace(part, next))).map_err(|_| BuildError::Thread)
 }
 

@@ -86,7 +86,7 @@ fn model(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> (Rows, Option<Partial>) {
         let texts: Vec<_> = values.iter().map(|(_, value)| String::from_utf8(value.clone()).unwrap()).collect();
         format!("({})", texts.join(" ")).into_bytes()
     };
-    if layer.len() <= SMALL_GROUP_ENTRIES as usize {
+    if layer.len() as u64 <= SMALL_GROUP_ENTRIES {
         let result = fold(&layer.iter().collect::<Vec<_>>(), false);
         return (rows, Some(Partial::decode(&result).unwrap()));
     }

@@ -106,14 +106,8 @@ impl<'a> Update<'a> {
             old_first = Some(entry.to_vec());
             false
         })?;
-        let mut first = None;
-        merge_entries(tree, changes, &[], &mut |entry, _| {
-            first = Some(entry.to_vec());
-            false
-        })?;
-        let (Some(old_first), Some(first)) = (old_first, first) else {
-            return Err(TreeError::Order);
-        };
+        let Some(old_first) = old_first else { return Err(TreeError::Order) };
+        let first = first_entry(tree, changes, &old_first)?;
         Ok(Self { tree, old_height, changes, old_first, first, nodes: BTreeMap::new() })
     }
 
@@ -174,7 +168,10 @@ impl<'a> Update<'a> {
     fn last_start(&self, at: u8, before: &[u8], added: &BTreeSet<Vec<u8>>) -> Result<Option<Vec<u8>>, StoreError> {
         let new = added.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(before))).next_back();
         let mut old = None;
-        if at <= self.old_height {
+        if at == self.old_height {
+            let is_left = self.nodes.get(&(at, self.old_first.clone())) != Some(&None);
+            old = (is_left && self.old_first.as_slice() < before).then(|| self.old_first.clone());
+        } else if at < self.old_height {
             old = self.tree.last_node(at, before)?;
             while let Some(start) = &old {
                 if self.nodes.get(&(at, start.clone())) != Some(&None) {
@@ -206,9 +203,13 @@ impl<'a> Update<'a> {
 
     /// The root, if the level has just one node.
     fn root(&self, at: u8) -> Result<Option<Vec<u8>>, StoreError> {
-        let mut of_level = self.nodes.range((at, Vec::new())..(at + 1, Vec::new()));
-        if at < self.old_height && of_level.all(|(_, stored)| stored.is_some()) {
+        let of_level = self.nodes.range((at, Vec::new())..(at + 1, Vec::new()));
+        if at < self.old_height && of_level.clone().all(|(_, stored)| stored.is_some()) {
             return Ok(None); // it had several, and lost none
+        }
+        if at >= self.old_height && (at > self.old_height || self.nodes.contains_key(&(at, self.old_first.clone()))) {
+            let mut left = of_level.filter_map(|(_, stored)| stored.clone()); // all its nodes have been looked at
+            return Ok(left.next().filter(|_| left.next().is_none()));
         }
         let mut found = 0;
         let mut root = None;
@@ -250,6 +251,20 @@ impl<'a> Update<'a> {
         };
         merge(changed, read, visit)
     }
+}
+
+/// The first entry of a group as it will be, which has one. Reads where the old first one goes.
+fn first_entry(tree: &dyn Tree, changes: &Changes, old_first: &[u8]) -> Result<Vec<u8>, TreeError> {
+    if changes.get(old_first).is_none_or(|change| change.value.is_some()) {
+        let smallest = changes.iter().find(|(_, change)| change.value.is_some()).map(|(entry, _)| entry.as_slice());
+        return Ok(smallest.map_or(old_first, |smallest| smallest.min(old_first)).to_vec());
+    }
+    let mut first = None;
+    merge_entries(tree, changes, &[], &mut |entry, _| {
+        first = Some(entry.to_vec());
+        false
+    })?;
+    first.ok_or(TreeError::Order)
 }
 
 /// Visits a group's entries from `from` on, as they will be.

@@ -144,6 +144,12 @@ impl RowChange {
             RowChange::DeleteRange { family, range } => (*family, &range.from),
         }
     }
+
+    /// The bytes of its key and value.
+    pub(crate) fn bytes(&self) -> usize {
+        let value = if let RowChange::Put { value, .. } = self { value.len() } else { 0 };
+        self.place().1.len() + value
+    }
 }
 
 /// A collection begins or ceases to belong to an index.
