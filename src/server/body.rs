@@ -39,7 +39,7 @@ pub(crate) struct Payload {
 
 /// A part of the shared budget that grows with the body and is given back when dropped.
 #[derive(Debug)]
-struct Share {
+pub(crate) struct Share {
     budget: Arc<Semaphore>,
     permit: Option<OwnedSemaphorePermit>,
     units: usize,
@@ -124,7 +124,7 @@ impl Reader<'_> {
         if declared.is_some_and(|length| length > limit.bytes) {
             return Err(limit.exceeded());
         }
-        let mut share = Share { budget: Arc::clone(&self.host.bodies), permit: None, units: 0 };
+        let mut share = Share::none(self.host);
         share.grow_to(declared.unwrap_or(0))?;
         let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(1 << 20));
         while let Some(chunk) = self.next().await? {
@@ -156,7 +156,16 @@ impl Reader<'_> {
 }
 
 impl Share {
-    fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
+    /// Takes no share yet.
+    pub(crate) fn none(host: &Host) -> Self {
+        Self { budget: Arc::clone(&host.bodies), permit: None, units: 0 }
+    }
+
+    /// Takes a share of at least so many bytes.
+    ///
+    /// # Errors
+    /// 503 where the budget is spent.
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
         let wanted = bytes.div_ceil(BUDGET_UNIT);
         let Some(more) = wanted.checked_sub(self.units).filter(|more| *more > 0) else { return Ok(()) };
         let permit =

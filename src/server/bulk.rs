@@ -128,6 +128,23 @@ fn read_batch(payload: &Payload, limits: &ServerLimits) -> Result<Vec<Write>, Ap
     Ok(writes)
 }
 
+/// Reads one element of a bulk insert; `None` for a heartbeat.
+///
+/// # Errors
+/// It is no PUT, or its document is refused.
+pub(crate) fn read_insert(json: &[u8], limits: &ServerLimits) -> Result<Option<Write>, ApiError> {
+    let command: Command<'_> = serde_json::from_slice(json).map_err(|error| {
+        ApiError::data(format!("It is not {{\"Id\":…,\"Type\":\"PUT\",\"Document\":{{…}}}}: {error}"))
+    })?;
+    if command.kind.as_deref() == Some("HeartBeat") {
+        return Ok(None);
+    }
+    match check_command(&command, limits)? {
+        Asked::Put(document, expected) => Ok(Some(Write::Put { id: command.id, document, expected })),
+        Asked::Delete(_) => Err(ApiError::argument("A bulk insert takes PUT only; delete with bulk_docs.")),
+    }
+}
+
 fn check_command(command: &Command<'_>, limits: &ServerLimits) -> Result<Asked, ApiError> {
     let expected = match command.change_vector.as_deref() {
         None => Expected::Any,

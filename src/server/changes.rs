@@ -103,7 +103,7 @@ pub(crate) async fn changes(
         }
     };
     tokio::spawn(task.in_current_span());
-    inlet.into_response(content_type).await
+    inlet.into_live_response(content_type).await
 }
 
 impl Asked {

@@ -7,7 +7,7 @@ use axum::response::Response;
 use super::documents::page;
 use super::error::ApiError;
 use super::json::{self, json};
-use super::listing::{self, Selection};
+use super::listing::{self, Framing, Selection};
 use super::query::Query;
 use super::registry::Lease;
 use super::router::Shared;
@@ -29,7 +29,10 @@ pub(crate) async fn stats_detailed(State(host): State<Shared>, lease: Lease) -> 
 pub(crate) async fn documents(State(host): State<Shared>, lease: Lease, query: Query) -> Result<Response, ApiError> {
     let selection = Selection::Newest(Feed::Collection(query.required("name")?.to_owned()));
     let page = page(&query, query.switch("metadataOnly", false)?)?;
-    stream::listing(&host, json::CONTENT_TYPE, move |sink| listing::write(&lease, &selection, page, b"]}", sink)).await
+    stream::listing(&host, json::CONTENT_TYPE, move |sink| {
+        listing::write(&lease, &selection, page, Framing::RESULTS, sink)
+    })
+    .await
 }
 
 fn count(lease: &Lease) -> Result<(DatabaseCount, Vec<CollectionCount>), ApiError> {

@@ -15,7 +15,7 @@ use super::host::Host;
 use super::includes::{Includes, Named};
 use super::index_wait::IndexWait;
 use super::json;
-use super::listing::{self, Page, Selection};
+use super::listing::{self, Framing, Page, Selection};
 use super::patterns::Patterns;
 use super::query::Query;
 use super::registry::Lease;
@@ -227,7 +227,7 @@ async fn list(host: &Host, lease: Lease, query: &Query, metadata_only: bool) -> 
     let page = page(query, metadata_only)?;
     let selection = select(query)?;
     stream::listing(host, json::CONTENT_TYPE, move |sink| {
-        listing::write(&lease, &selection, page, b"],\"Includes\":{}}", sink)
+        listing::write(&lease, &selection, page, Framing::RESULTS_AND_INCLUDES, sink)
     })
     .await
 }
@@ -238,7 +238,8 @@ pub(crate) fn page(query: &Query, metadata_only: bool) -> Result<Page, ApiError>
     Ok(Page { start, size: query.count("pageSize")?.unwrap_or(u64::MAX), metadata_only })
 }
 
-fn select(query: &Query) -> Result<Selection, ApiError> {
+/// Reads which documents are wanted, and in which order.
+pub(crate) fn select(query: &Query) -> Result<Selection, ApiError> {
     let matches = Patterns::parse("matches", query.text("matches"))?;
     let exclude = Patterns::parse("exclude", query.text("exclude"))?;
     let after = query.text("startAfter").map(str::to_owned);

@@ -22,6 +22,8 @@ use crate::store::{ErrorKind, StoreError};
 pub(crate) mod names {
     pub(crate) const ARGUMENT: &str = "System.ArgumentException";
     pub(crate) const BAD_REQUEST: &str = "Raven.Client.Exceptions.BadRequestException";
+    pub(crate) const BULK_INSERT_ABORTED: &str =
+        "Raven.Client.Exceptions.Documents.BulkInsert.BulkInsertAbortedException";
     pub(crate) const BUSY: &str = "Raven.Client.Exceptions.RavenException";
     pub(crate) const COMPILATION: &str = "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException";
     pub(crate) const CONCURRENCY: &str = "Raven.Client.Exceptions.ConcurrencyException";

@@ -50,11 +50,6 @@ pub(crate) async fn give_back(State(host): State<Shared>, lease: Lease, query: Q
     let tag = query.required("tag")?.to_owned();
     let needed = |name| number(&query, name)?.map_or_else(|| query.required(name).map(|_| 0), Ok);
     let (end, last) = (needed("end")?, needed("last")?);
-    if last > end {
-        return Err(ApiError::argument(format!(
-            "The query parameter 'last' is {last}, after 'end', {end}; 'last' is the last number used of a range, 'end' its end."
-        )));
-    }
     host.blocking(move || Ok(lease.return_hilo(&tag, end, last)?)).await?;
     Ok(StatusCode::OK.into_response())
 }

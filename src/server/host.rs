@@ -8,6 +8,7 @@ use tracing::Span;
 use super::body;
 use super::error::ApiError;
 use super::node::Node;
+use super::operations::Operations;
 use super::registry::Databases;
 use super::settings::ServerSettings;
 
@@ -26,6 +27,8 @@ pub(crate) struct Host {
     requests: Arc<Semaphore>,
     /// The budget of request bodies.
     pub(crate) bodies: Arc<Semaphore>,
+    /// Work that clients ask about by number.
+    pub(crate) operations: Operations,
     stop: watch::Sender<bool>,
 }
 
@@ -41,6 +44,7 @@ impl Host {
             listings: Arc::new(Semaphore::new(limits.listings_max)),
             requests: Arc::new(Semaphore::new(limits.requests_max)),
             bodies: body::budget(limits),
+            operations: Operations::default(),
             stop: watch::Sender::new(false),
             settings,
             databases,

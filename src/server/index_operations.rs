@@ -2,8 +2,8 @@
 //! settings of RavenDB's indexes that have one value here.
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{OriginalUri, State};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -39,10 +39,11 @@ pub(crate) async fn reset(
     State(host): State<Shared>,
     lease: Lease,
     query: Query,
-    request: Request,
+    method: Method,
+    OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
-    if request.method().as_str() != "RESET" {
-        return Err(unsupported::refusal(request.method(), request.uri().path()));
+    if method.as_str() != "RESET" {
+        return Err(unsupported::refusal(&method, uri.path()));
     }
     let name = query.required("name")?.to_owned();
     host.blocking(move || Ok(lease.reset_index(&name)?)).await?;

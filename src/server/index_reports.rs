@@ -103,7 +103,7 @@ pub(crate) async fn progress(
             Err(ended) => outlet.fail(ended).await,
         }
     });
-    inlet.into_response(HeaderValue::from_static("text/event-stream")).await
+    inlet.into_live_response(HeaderValue::from_static("text/event-stream")).await
 }
 
 async fn send_reports(

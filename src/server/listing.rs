@@ -38,17 +38,36 @@ pub(crate) struct Page {
     pub(crate) metadata_only: bool,
 }
 
-/// Writes `{"Results":[…]` and then `end`.
+/// What stands around the documents of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Framing {
+    begin: &'static str,
+    between: &'static str,
+    /// After the last document, where there is one.
+    last: &'static str,
+    end: &'static str,
+}
+
+impl Framing {
+    /// One JSON object.
+    pub(crate) const RESULTS: Self = Self { begin: "{\"Results\":[", between: ",", last: "", end: "]}" };
+    /// One JSON object, with the includes that lists never have.
+    pub(crate) const RESULTS_AND_INCLUDES: Self = Self { end: "],\"Includes\":{}}", ..Self::RESULTS };
+    /// One document a line.
+    pub(crate) const LINES: Self = Self { begin: "", between: "\n", last: "\n", end: "" };
+}
+
+/// Writes a list of documents.
 pub(crate) fn write(
     lease: &Lease,
     selection: &Selection,
     page: Page,
-    end: &[u8],
+    framing: Framing,
     sink: &mut Sink,
 ) -> Result<(), Ended> {
     let snapshot = lease.store().snapshot();
-    sink.buffer.extend_from_slice(b"{\"Results\":[");
-    let mut list = List { page, skipped: 0, written: 0, sink };
+    sink.buffer.extend_from_slice(framing.begin.as_bytes());
+    let mut list = List { page, between: framing.between, skipped: 0, written: 0, sink };
     if page.size > 0 {
         match selection {
             Selection::Ids { prefix, after, matches, exclude } => {
@@ -67,7 +86,10 @@ pub(crate) fn write(
             }
         }
     }
-    sink.buffer.extend_from_slice(end);
+    if list.written > 0 {
+        list.sink.buffer.extend_from_slice(framing.last.as_bytes());
+    }
+    sink.buffer.extend_from_slice(framing.end.as_bytes());
     Ok(())
 }
 
@@ -115,6 +137,7 @@ impl IdFilter<'_> {
 
 struct List<'a> {
     page: Page,
+    between: &'static str,
     skipped: u64,
     written: u64,
     sink: &'a mut Sink,
@@ -181,7 +204,7 @@ impl List<'_> {
     /// Writes a document; `false` when the page is full.
     fn add(&mut self, document: &StoredDocument) -> Result<bool, Ended> {
         if self.written > 0 {
-            self.sink.buffer.push(b',');
+            self.sink.buffer.extend_from_slice(self.between.as_bytes());
         }
         write_document(document, self.page.metadata_only, &mut self.sink.buffer);
         self.written += 1;

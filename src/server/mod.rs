@@ -8,12 +8,14 @@
 
 mod body;
 mod bulk;
+mod bulk_insert;
 mod changes;
 mod collections;
 mod conditions;
 mod configuration;
 mod connection;
 mod databases;
+mod delete_by_query;
 mod documents;
 mod drain;
 mod error;
@@ -29,8 +31,10 @@ mod index_wait;
 mod indexes;
 mod json;
 mod listing;
+mod multi_get;
 mod node;
 mod observe;
+mod operations;
 mod patterns;
 mod query;
 mod registry;
@@ -38,6 +42,7 @@ mod router;
 mod settings;
 mod stats;
 mod stream;
+mod streams;
 mod unsupported;
 mod wire;
 

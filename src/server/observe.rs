@@ -109,7 +109,8 @@ pub(crate) fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     ApiError::internal("The server failed in a way that it should not; its log has the details.").into_response()
 }
 
-fn with_body(response: Response, error: &ApiError, uri: &Uri) -> Response {
+/// Gives an answer the body of its error.
+pub(crate) fn with_body(response: Response, error: &ApiError, uri: &Uri) -> Response {
     let url = uri.path_and_query().map_or(uri.path(), |url| url.as_str());
     let versions = error.versions().map(|versions| VersionsBody {
         id: &versions.id,

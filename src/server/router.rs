@@ -6,16 +6,25 @@
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::http::{Extensions, HeaderMap, StatusCode, Version};
 use axum::middleware;
-use axum::routing::{MethodRouter, get, post, put};
+use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::{Extension, Router};
+use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{Predicate, SizeAbove};
 
 use super::host::Host;
+use super::multi_get::Reads;
+use super::stream::Live;
 use super::{
-    bulk, changes, collections, configuration, databases, documents, hilo, identity, index_operations, index_reports,
-    indexes, node, observe, stats, unsupported,
+    bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
+    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, unsupported,
 };
+
+/// Answers with fewer bytes are sent as they are.
+const COMPRESSED_BYTES_MIN: u64 = 1_024;
 
 /// The state that handlers get.
 pub(crate) type Shared = Arc<Host>;
@@ -37,8 +46,20 @@ pub(crate) fn router(host: Shared) -> Router {
         .fallback(unsupported::refuse)
         .method_not_allowed_fallback(unsupported::refuse)
         .layer(CatchPanicLayer::custom(observe::panicked))
+        .layer(Extension(Reads::new(&host)))
         .layer(middleware::from_fn_with_state(Arc::clone(&host), observe::observe))
+        .layer(compression())
         .with_state(host)
+}
+
+/// Compresses what callers want compressed and is worth it. The least level: a server's time is for its documents.
+fn compression() -> CompressionLayer<impl Predicate> {
+    let is_at_rest =
+        |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| extensions.get::<Live>().is_none();
+    CompressionLayer::new()
+        .gzip(true)
+        .quality(CompressionLevel::Fastest)
+        .compress_when(SizeAbove::new(COMPRESSED_BYTES_MIN).and(is_at_rest))
 }
 
 fn database_routes() -> Router<Shared> {
@@ -52,6 +73,13 @@ fn database_routes() -> Router<Shared> {
                 .post(documents::get_many),
         )
         .route("/bulk_docs", post(bulk::run))
+        .route("/bulk_insert", post(bulk_insert::run))
+        .route("/multi_get", post(multi_get::run))
+        .route("/streams/docs", get(streams::documents))
+        .route("/queries", delete(delete_by_query::run).fallback(delete_by_query::refuse))
+        .route("/operations/next-operation-id", get(operations::next_id))
+        .route("/operations/state", get(operations::state))
+        .route("/operations/kill", post(operations::kill))
         .route("/collections/stats", get(collections::stats))
         .route("/collections/stats/detailed", get(collections::stats_detailed))
         .route("/collections/docs", get(collections::documents))

@@ -49,6 +49,8 @@ pub struct ServerLimits {
     pub head_timeout: Duration,
     /// How long a client may pause while it sends a body. Default 30 s.
     pub body_pause_max: Duration,
+    /// How long a client may send nothing in a bulk insert, heartbeats included. Default 5 min.
+    pub bulk_insert_pause_max: Duration,
     /// How long a whole body may take. Default 10 min.
     pub body_timeout: Duration,
     /// How long a client may leave a streamed answer unread before it is cut off. Default 60 s.
@@ -84,6 +86,7 @@ impl Default for ServerLimits {
             includes_max: 10_000,
             head_timeout: Duration::from_secs(60),
             body_pause_max: Duration::from_secs(30),
+            bulk_insert_pause_max: Duration::from_secs(300),
             body_timeout: Duration::from_secs(600),
             unread_max: Duration::from_secs(60),
             wait_max: Duration::from_secs(3_600),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tracing::Span;
@@ -57,6 +57,10 @@ pub(crate) struct Sink {
     /// What is not yet sent.
     pub(crate) buffer: Vec<u8>,
 }
+
+/// Marks an answer whose pieces must not wait for each other: one that follows what happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live;
 
 /// The reading end.
 #[derive(Debug)]
@@ -140,9 +144,17 @@ impl Inlet {
         Ok((StatusCode::OK, [(header::CONTENT_TYPE, content_type)], body).into_response())
     }
 
+    /// The same for an answer that follows what happens; it is never compressed, which would hold pieces back.
+    pub(crate) async fn into_live_response(self, content_type: HeaderValue) -> Result<Response, ApiError> {
+        let mut response = self.into_response(content_type).await?;
+        response.extensions_mut().insert(Live);
+        Ok(response)
+    }
+
     fn stream(self, first: Vec<u8>) -> Body {
         let state = (self.receiver, Some(Piece::More(first)), false);
-        Body::from_stream(stream::unfold(state, |(mut receiver, mut first, ended)| async move {
+        // Fused: whoever compresses an answer asks once more after its end.
+        let pieces = stream::unfold(state, |(mut receiver, mut first, ended)| async move {
             if ended {
                 return None;
             }
@@ -162,7 +174,8 @@ impl Inlet {
                 };
                 return Some((part, (receiver, first, ended)));
             }
-        }))
+        });
+        Body::from_stream(pieces.fuse())
     }
 }
 

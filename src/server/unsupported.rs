@@ -6,11 +6,9 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 39] = [
+const DATABASE_OPERATIONS: [(&str, &str); 37] = [
     ("queries", "queries"),
-    ("streams", "streaming queries and documents as JSON lines"),
-    ("multi_get", "several requests in one (multi_get)"),
-    ("bulk_insert", "bulk insert streams; use bulk_docs"),
+    ("streams", "streaming queries"),
     ("subscriptions", "subscriptions"),
     ("operations", "operations"),
     ("changes", "the changes websocket; use _changes"),
@@ -101,7 +99,7 @@ mod tests {
     fn what_ravendb_has_and_treepie_has_not_is_named() {
         for (method, path) in [
             ("POST", "/databases/x/queries"),
-            ("GET", "/databases/x/streams/docs"),
+            ("POST", "/databases/x/streams/queries"),
             ("PATCH", "/databases/x/docs"),
             ("GET", "/databases/x/_all_docs"),
             ("POST", "/admin/databases/disable"),

@@ -267,10 +267,10 @@ impl Store {
     ///
     /// # Errors
     /// The rules themselves are refused; nothing has changed then.
-    pub fn set_id_rules(&self, rules: IdRules) -> Result<(), StoreError> {
+    pub fn set_id_rules(&self, rules: &IdRules) -> Result<(), StoreError> {
         rules.check()?;
         let mut present = self.inner.shared.rules.write();
-        *present = Arc::new(IdRules { node_tag: present.node_tag.clone(), ..rules });
+        *present = Arc::new(IdRules { node_tag: present.node_tag.clone(), ..rules.clone() });
         Ok(())
     }
 

@@ -311,3 +311,72 @@ async fn dropping_one_index_leaves_those_with_longer_names() {
         assert_eq!(sums(&server, collection).await.len(), count, "{collection}");
     }
 }
+
+async fn index_state(server: &TestServer) -> Value {
+    server.get("/databases/db/stats").await.json()["Indexes"][0]["State"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_builds_anew_and_rewrites_nothing_that_comes_out_the_same() {
+    let server = with_items().await;
+    server.put_index("Sums", SUM).await;
+    server.wait_for_indexes().await;
+    let before = server.get("/databases/db/docs?startsWith=Sums/").await.text();
+    let reset = Method::from_bytes(b"RESET").unwrap();
+    let answer = server.send(reset.clone(), "/databases/db/indexes?name=SUMS", "").await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT, "{}", answer.text());
+    server.wait_for_indexes().await;
+    assert_eq!(server.get("/databases/db/docs?startsWith=Sums/").await.text(), before);
+    let stats = server.get("/databases/db/indexes/stats?name=Sums").await.json();
+    assert_eq!(stats["Results"][0]["MapAttempts"], 3);
+    let answer = server.send(reset, "/databases/db/indexes?name=none", "").await;
+    answer.assert_error(404, ".IndexDoesNotExistException", &["none"]);
+    server.send(Method::PATCH, "/databases/db/indexes", "").await.assert_error(404, ".RouteNotFoundException", &[]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_turned_off_stays_off_until_it_is_turned_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_on(directory.path(), |_| {}).await;
+    server.create("db").await;
+    server.put_index("Sums", SUM).await;
+    let turn = async |server: &TestServer, verb: &str, name: &str| {
+        let path = format!("/databases/db/admin/indexes/{verb}?name={name}&clusterWide=false");
+        server.send(Method::POST, &path, "").await
+    };
+    assert_eq!(turn(&server, "disable", "sums").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(index_state(&server).await, "Disabled");
+    server.must_put("a", r#"{"k":"x","v":1,"@metadata":{"@collection":"Items"}}"#).await;
+    server.stop().await;
+    let server = TestServer::start_on(directory.path(), |_| {}).await;
+    assert_eq!(index_state(&server).await, "Disabled");
+    server.send(Method::POST, "/databases/db/admin/indexes/start", "").await;
+    assert_eq!(server.ids("startsWith=Sums/").await, [""; 0]);
+    let running = server.get("/databases/db/indexes/status").await.json();
+    assert_eq!(running["Indexes"][0]["Status"], "Disabled");
+    assert_eq!(turn(&server, "enable", "Sums").await.status, StatusCode::NO_CONTENT);
+    server.wait_for_indexes().await;
+    assert_eq!((index_state(&server).await, server.ids("startsWith=Sums/").await.len()), (json!("Normal"), 1));
+    turn(&server, "disable", "none").await.assert_error(404, ".IndexDoesNotExistException", &["none"]);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_are_compared_and_settings_with_one_value_taken() {
+    let server = with_items().await;
+    put_definitions(&server, "/databases/db/admin/indexes", json!([definition("Counts", "Counts")])).await;
+    let post = async |path: &str, body: Value| {
+        server.send(Method::POST, &format!("/databases/db/indexes/{path}"), body.to_string()).await
+    };
+    assert_eq!(post("has-changed", definition("Counts", "Counts")).await.json(), json!({"Changed": false}));
+    assert_eq!(post("has-changed", definition("Counts", "Other")).await.json(), json!({"Changed": true}));
+    assert_eq!(post("has-changed", definition("New", "New")).await.json(), json!({"Changed": true}));
+    let names = json!(["Counts"]);
+    assert_eq!(post("set-lock", json!({"IndexNames": names, "Mode": "Unlock"})).await.status, StatusCode::NO_CONTENT);
+    let locked = post("set-lock", json!({"IndexNames": names, "Mode": "LockedError"})).await;
+    locked.assert_error(501, "NotSupportedException", &["LockedError"]);
+    let low = post("set-priority", json!({"IndexNames": names, "Priority": "Low"})).await;
+    assert_eq!(low.status, StatusCode::NO_CONTENT);
+    let none = post("set-priority", json!({"IndexNames": ["none"], "Priority": "Low"})).await;
+    none.assert_error(404, ".IndexDoesNotExistException", &["none"]);
+}

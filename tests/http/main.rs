@@ -7,6 +7,7 @@
 )]
 
 mod batches;
+mod bulk_inserts;
 mod change_feed;
 mod clients_that_go_away;
 mod collections_and_statistics;
@@ -22,6 +23,7 @@ mod json_that_parsers_disagree_on;
 mod limits;
 mod lists;
 mod nodes_and_routes;
+mod reads_together_and_streams;
 mod rubbish_on_the_wire;
 mod shutdown;
 mod support;

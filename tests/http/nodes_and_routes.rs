@@ -95,7 +95,7 @@ async fn what_treepie_does_not_have_is_501_by_name() {
     let server = TestServer::with_database().await;
     for (method, path, word) in [
         (Method::POST, "/databases/db/queries?queryHash=1", "queries"),
-        (Method::GET, "/databases/db/streams/docs", "streaming"),
+        (Method::POST, "/databases/db/streams/queries?format=jsonl", "streaming"),
         (Method::PUT, "/databases/db/subscriptions", "subscriptions"),
         (Method::PATCH, "/databases/db/docs?id=a", "patches"),
         (Method::GET, "/databases/db/revisions?id=a", "revisions"),

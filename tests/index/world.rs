@@ -118,7 +118,7 @@ impl World {
 
     /// One document.
     pub(crate) fn get(&self, id: &str) -> Option<StoredDocument> {
-        let id = DocumentId::new(id, self.database().store().id_rules()).unwrap();
+        let id = DocumentId::new(id, &self.database().store().id_rules()).unwrap();
         self.database().store().snapshot().get(&id).unwrap()
     }
 

@@ -63,7 +63,7 @@ fn make_the_fixture() {
     let document = Document::parse(json.as_bytes()).unwrap().document;
     world.run(vec![put("Users/Ägnes", document, false)]).unwrap();
     world.delete("users/gone");
-    let identity = treepie::id::IdentityName::new("users|", world.store.id_rules()).unwrap();
+    let identity = treepie::id::IdentityName::new("users|", &world.store.id_rules()).unwrap();
     world.store.seed_identity(&identity, 40, false).unwrap();
     let world = world.reopened();
     world.store.next_identities(&identity, 0, 1).unwrap();

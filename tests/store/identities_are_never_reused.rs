@@ -102,7 +102,7 @@ fn an_identity_skips_taken_ids_and_never_overwrites() {
         let mut above = 0;
         let id = loop {
             let number = world.store.next_identities(&identity, above, 1).unwrap()[0];
-            let id = identity.finish(number, world.store.id_rules()).unwrap();
+            let id = identity.finish(number, &world.store.id_rules()).unwrap();
             let put = Operation::Put {
                 id: PutId::MustBeNew(id.clone()),
                 document: document("C", "{}"),
@@ -115,7 +115,7 @@ fn an_identity_skips_taken_ids_and_never_overwrites() {
                 Err(other) => panic!("{other}"),
             }
             let snapshot = world.store.snapshot();
-            let is_taken = |number| snapshot.exists(&identity.finish(number, world.store.id_rules())?);
+            let is_taken = |number| snapshot.exists(&identity.finish(number, &world.store.id_rules())?);
             above = free_number(number, is_taken).unwrap().unwrap() - 1;
         };
         made.push(id.as_str().to_owned());
@@ -181,7 +181,7 @@ impl Coordinator for NoMajority {
 fn without_a_majority_identities_are_refused_and_the_rest_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open_with(directory.path(), &StoreSettings::default(), Some(Arc::new(NoMajority))).unwrap();
-    let Ok(IdRequest::Identity(identity)) = IdRequest::parse(Some("users|"), store.id_rules()) else { panic!() };
+    let Ok(IdRequest::Identity(identity)) = IdRequest::parse(Some("users|"), &store.id_rules()) else { panic!() };
     assert_eq!(store.next_identities(&identity, 0, 1).unwrap_err().kind(), ErrorKind::Busy);
     assert_eq!(store.seed_identity(&identity, 1, true).unwrap_err().kind(), ErrorKind::Busy);
     let world = World { store, directory };

@@ -143,7 +143,7 @@ impl Databases {
         if let Some(separator) = effective.as_ref().map_or(Ok(None), ClientSettings::separator)? {
             rules.separator = separator;
         }
-        Ok(open.database.store().set_id_rules(rules)?)
+        Ok(open.database.store().set_id_rules(&rules)?)
     }
 
     /// Rises with every change of either configuration; 0 where nothing ever said anything.

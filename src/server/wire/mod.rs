@@ -6,5 +6,6 @@ pub(crate) mod definition;
 pub(crate) mod index;
 pub(crate) mod names;
 pub(crate) mod node;
+pub(crate) mod operation;
 pub(crate) mod stats;
 pub(crate) mod text;
