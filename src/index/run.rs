@@ -258,7 +258,7 @@ impl<'a, 's> Planner<'a, 's> {
                 self.run.faults.push((Subject::Document(id.to_owned()), Some(fault.clone())));
             }
             (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => {
-                self.run.faults.push((Subject::Document(id.to_owned()), None))
+                self.run.faults.push((Subject::Document(id.to_owned()), None));
             }
             _ => {}
         }

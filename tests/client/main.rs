@@ -1,5 +1,12 @@
 //! The Rust client against a real server.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets what it does not expect has failed"
+)]
+
 mod bulk_insert;
 mod documentation_samples;
 mod hilo_ranges_are_shared;

@@ -4,6 +4,11 @@ use treepie::client::{Conventions, ErrorKind};
 
 use crate::support::{Company, Middleman, User, World, open, user};
 
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct Strict {
+    salary: u32,
+}
+
 async fn fill(world: &World) {
     let mut session = world.store.session();
     session.store_as(Company { name: "Hibernating Rhinos".into() }, "companies/1").await.unwrap();
@@ -72,10 +77,6 @@ async fn a_document_of_another_shape_is_refused_by_name() {
     let world = World::start().await;
     fill(&world).await;
     let mut session = world.store.session();
-    #[derive(Debug, serde::Serialize, serde::Deserialize)]
-    struct Strict {
-        salary: u32,
-    }
     let error = session.load::<Strict>("users/1").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Caller);
     assert!(error.to_string().contains("users/1") && error.to_string().contains("salary"), "{error}");
