@@ -2,7 +2,7 @@
 //!
 //! Next on the walk: `shape`, `hilo`.
 
-use std::any::{Any, TypeId, type_name};
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ impl Conventions {
     }
 
     /// Says how the id of one type is read (`None` or empty: it has none yet) and written. Such a field is stored in the
-    /// document like any other.
+    /// document like any other; give it `#[serde(default)]` where documents of others lack it.
     #[must_use]
     pub fn id<T: Document>(
         mut self,
@@ -160,7 +160,7 @@ impl Conventions {
     pub(super) fn describe<T: Document>(&self) -> TypeInfo<T> {
         let shape = Shape::of::<T>();
         let told = self.types.get(&TypeId::of::<T>());
-        let by_name = || shape.name.or_else(own_name::<T>).map(|name| (self.collection_name)(name));
+        let by_name = || shape.name.map(|name| (self.collection_name)(name));
         let collection = told.and_then(|told| told.collection.clone()).or_else(by_name);
         let access = told.and_then(|told| Arc::clone(told.access.as_ref()?).downcast::<IdAccess<T>>().ok());
         let generation = told.and_then(|told| told.generation).unwrap_or(self.generation);
@@ -183,14 +183,6 @@ impl fmt::Debug for Conventions {
             .field("types", &self.types.len())
             .finish_non_exhaustive()
     }
-}
-
-/// The name of a type that serde does not name, unless it belongs to a library of containers.
-fn own_name<T>() -> Option<&'static str> {
-    let path = type_name::<T>().split('<').next().unwrap_or_default();
-    let library =
-        ["serde_json::", "std::", "alloc::", "core::", "indexmap::"].iter().any(|name| path.starts_with(name));
-    if library { None } else { path.rsplit("::").next() }
 }
 
 /// The prefix of ids in a collection: in small letters, unless the name has several capitals (`Users` → `users`,

@@ -7,6 +7,10 @@ use serde_json::value::RawValue;
 /// The key of a document's metadata.
 pub(super) const METADATA: &str = "@metadata";
 
+/// The keys of metadata that the server sets.
+pub(super) const SERVER_KEYS: [&str; 7] =
+    ["@id", "@change-vector", "@last-modified", "@etag", "@flags", "@index-score", "@projection"];
+
 /// The top-level fields of a document, in their order.
 pub(super) type Fields = IndexMap<String, Box<RawValue>>;
 

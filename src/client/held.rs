@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::conventions::{Document, IdAccess, IdGeneration, TypeInfo, id_prefix};
 use super::error::ClientError;
-use super::fields::{Fields, METADATA, fields_of, raw};
+use super::fields::{Fields, METADATA, SERVER_KEYS, fields_of, raw};
 use super::link::Link;
 use super::shape::{ID_FIELDS, IdKind};
 
@@ -101,7 +101,7 @@ impl<T: Document> Held<T> {
             metadata.insert("@collection".to_owned(), raw(&collection)?);
         }
         if let Some(own) = fields_of(&self.value)?.get(METADATA) {
-            metadata.extend(fields_of(own)?);
+            metadata.extend(fields_of(own)?.into_iter().filter(|(key, _)| !SERVER_KEYS.contains(&key.as_str())));
         }
         Ok(metadata)
     }

@@ -21,6 +21,9 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.')
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long an unused connection is kept: less than servers do, so that a request never meets one that is being closed.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
 /// The most bytes of an error's body that are read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
@@ -134,6 +137,7 @@ impl Transport {
         let urls = urls.iter().map(|url| check_url(url)).collect::<Result<Vec<_>, _>>()?;
         let http = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(IDLE_MAX)
             .no_proxy()
             .build()
             .map_err(|error| ClientError::Usage(format!("HTTP can't be set up: {}", chain(&error))))?;

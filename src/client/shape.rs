@@ -2,6 +2,7 @@
 //!
 //! A type's `Deserialize` is asked for a value by a reader that has none. It notes what is asked for, and fails.
 
+use std::any::type_name;
 use std::fmt;
 
 use serde::Deserialize;
@@ -35,7 +36,19 @@ impl Shape {
     pub(super) fn of<T: for<'de> Deserialize<'de>>() -> Self {
         let mut shape = Self::default();
         // It fails by design: there is no value.
-        drop(T::deserialize(TypeReader(&mut shape)));
+        drop(T::deserialize(TypeReader { shape: &mut shape, in_map: None }));
+        if shape.name.is_some() {
+            return shape;
+        }
+        shape.name = own_name::<T>();
+        if shape.name.is_some() {
+            // A struct with a flattened field is read as a map, and does not tell its fields.
+            for field in ID_FIELDS {
+                if shape.id.is_none() {
+                    drop(T::deserialize(TypeReader { shape: &mut shape, in_map: Some(field) }));
+                }
+            }
+        }
         shape
     }
 }
@@ -58,7 +71,11 @@ impl serde::de::Error for Noted {
 }
 
 /// Stands where the value of the type should be.
-struct TypeReader<'a>(&'a mut Shape);
+struct TypeReader<'a> {
+    shape: &'a mut Shape,
+    /// The field that a map is said to have.
+    in_map: Option<&'static str>,
+}
 
 impl<'de> Deserializer<'de> for TypeReader<'_> {
     type Error = Noted;
@@ -73,15 +90,22 @@ impl<'de> Deserializer<'de> for TypeReader<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Noted> {
-        self.0.name.get_or_insert(name);
+        self.shape.name.get_or_insert(name);
         match ID_FIELDS.into_iter().find(|field| fields.contains(field)) {
-            Some(field) => visitor.visit_map(OneField { shape: self.0, field, given: false }),
+            Some(field) => visitor.visit_map(OneField { shape: self.shape, field, given: false }),
+            None => Err(Noted),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Noted> {
+        match self.in_map {
+            Some(field) => visitor.visit_map(OneField { shape: self.shape, field, given: false }),
             None => Err(Noted),
         }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Noted> {
-        self.0.name.get_or_insert(name);
+        self.shape.name.get_or_insert(name);
         visitor.visit_newtype_struct(self)
     }
 
@@ -91,13 +115,13 @@ impl<'de> Deserializer<'de> for TypeReader<'_> {
         _: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, Noted> {
-        self.0.name.get_or_insert(name);
+        self.shape.name.get_or_insert(name);
         Err(Noted)
     }
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct seq
-        tuple tuple_struct map identifier ignored_any
+        tuple tuple_struct identifier ignored_any
     }
 }
 
@@ -162,6 +186,14 @@ impl<'de> Deserializer<'de> for FieldReader<'_> {
     }
 }
 
+/// The name of a type that serde does not name, unless it belongs to a library of containers.
+fn own_name<T>() -> Option<&'static str> {
+    let path = type_name::<T>().split('<').next().unwrap_or_default();
+    let library =
+        ["serde_json::", "std::", "alloc::", "core::", "indexmap::"].iter().any(|name| path.starts_with(name));
+    if library { None } else { path.rsplit("::").next() }
+}
+
 #[cfg(test)]
 #[allow(dead_code, reason = "the types are only looked at")]
 mod tests {
@@ -192,6 +224,19 @@ mod tests {
         id: Vec<u8>,
     }
 
+    #[derive(Deserialize)]
+    struct Flat {
+        id: u64,
+        #[serde(flatten)]
+        rest: std::collections::HashMap<String, String>,
+    }
+
+    #[derive(Deserialize)]
+    struct FlatWithout {
+        #[serde(flatten)]
+        rest: std::collections::HashMap<String, serde_json::Value>,
+    }
+
     #[test]
     fn name_and_id_field_are_found() {
         let shape = |name, id| Shape { name: Some(name), id };
@@ -199,6 +244,9 @@ mod tests {
         assert_eq!(Shape::of::<Order>(), shape("Order", Some(("Id", IdKind::Number))));
         assert_eq!(Shape::of::<Session>(), shape("Session", Some(("id", IdKind::Text))));
         assert_eq!(Shape::of::<Odd>(), shape("Odd", None));
+        assert_eq!(Shape::of::<Flat>(), shape("Flat", Some(("id", IdKind::Number))));
+        assert_eq!(Shape::of::<FlatWithout>(), shape("FlatWithout", None));
         assert_eq!(Shape::of::<serde_json::Value>(), Shape::default());
+        assert_eq!(Shape::of::<std::collections::HashMap<String, String>>(), Shape::default());
     }
 }

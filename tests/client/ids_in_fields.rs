@@ -1,6 +1,9 @@
 //! The id stands in a field of the entity, by convention or by closure, and not in the document.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use treepie::client::{Conventions, ErrorKind, IdGeneration};
 use uuid::Uuid;
 
@@ -29,6 +32,13 @@ struct Invoice {
 struct Category {
     id: Option<String>,
     name: String,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Thing {
+    id: String,
+    #[serde(flatten)]
+    rest: BTreeMap<String, Value>,
 }
 
 #[tokio::test]
@@ -100,10 +110,29 @@ async fn a_closure_can_say_where_the_id_is() {
 }
 
 #[tokio::test]
+async fn a_flattened_rest_keeps_what_is_there() {
+    let world = World::start().await;
+    let mut session = world.store.session();
+    let rest = BTreeMap::from([("colour".to_owned(), json!("red")), ("weight".to_owned(), json!(3))]);
+    let made = session.store(Thing { id: String::new(), rest }).await.unwrap();
+    assert_eq!(session.get(&made).unwrap().id, "things/1-A");
+    session.save_changes().await.unwrap();
+    let stored = world.raw("things/1-A").await.unwrap();
+    assert_eq!((&stored["colour"], stored.get("id")), (&json!("red"), None));
+    let mut another = world.store.session();
+    let loaded = another.load::<Thing>("things/1-A").await.unwrap().unwrap();
+    let thing = another.get_mut(&loaded).unwrap();
+    assert_eq!((thing.id.as_str(), thing.rest.len()), ("things/1-A", 2));
+    thing.rest.remove("weight");
+    another.save_changes().await.unwrap();
+    assert_eq!(world.raw("things/1-A").await.unwrap().get("weight"), None);
+}
+
+#[tokio::test]
 async fn json_values_are_documents_without_a_collection_of_their_own() {
     let world = World::start().await;
     let mut session = world.store.session();
-    let value = serde_json::json!({ "a": 1, "@metadata": { "@collection": "Things", "owner": "me" } });
+    let value = json!({ "a": 1, "@metadata": { "@collection": "Things", "owner": "me" } });
     let entity = session.store(value).await.unwrap();
     session.save_changes().await.unwrap();
     let id = session.document_id(&entity).unwrap().to_owned();
@@ -111,7 +140,7 @@ async fn json_values_are_documents_without_a_collection_of_their_own() {
     let stored = world.raw(&id).await.unwrap();
     assert_eq!((&stored["@metadata"]["@collection"], &stored["@metadata"]["owner"]), (&"Things".into(), &"me".into()));
     let mut another = world.store.session();
-    let loaded = another.load::<serde_json::Value>(&id).await.unwrap().unwrap();
-    assert_eq!(another.get(&loaded).unwrap(), &serde_json::json!({ "a": 1 }));
+    let loaded = another.load::<Value>(&id).await.unwrap().unwrap();
+    assert_eq!(another.get(&loaded).unwrap(), &json!({ "a": 1 }));
     assert_eq!(another.metadata::<_, String>(&loaded, "owner").unwrap().as_deref(), Some("me"));
 }

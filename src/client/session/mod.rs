@@ -25,7 +25,7 @@ pub use save::Saved;
 use super::batch::is_unfinished;
 use super::conventions::{Document, TypeInfo};
 use super::error::ClientError;
-use super::fields::raw;
+use super::fields::{SERVER_KEYS, raw};
 use super::held::{Held, cut, mismatch};
 use super::link::Link;
 use crate::id::lower;
@@ -200,7 +200,7 @@ impl Session {
         key: &str,
         value: &impl serde::Serialize,
     ) -> Result<(), ClientError> {
-        if tracked::SERVER_KEYS.contains(&key) {
+        if SERVER_KEYS.contains(&key) {
             return Err(ClientError::Usage(format!("the metadata '{key}' is set by the server; choose another key")));
         }
         let value = raw(value).map_err(|reason| mismatch::<T>("", format!("the metadata '{key}': {reason}")))?;

@@ -5,13 +5,10 @@
 use serde_json::value::RawValue;
 
 use crate::client::error::ClientError;
-use crate::client::fields::{Fields, METADATA, merged, same};
+use crate::client::fields::{Fields, METADATA, SERVER_KEYS, merged, same};
 use crate::client::held::AnyEntity;
 
-/// The keys of metadata that the server sets.
-pub(super) const SERVER_KEYS: [&str; 7] =
-    ["@id", "@change-vector", "@last-modified", "@etag", "@flags", "@index-score", "@projection"];
-
+/// An entity with what the session knows of it.
 pub(super) struct Tracked {
     entity: Box<dyn AnyEntity>,
     /// The finished id.
