@@ -44,9 +44,12 @@ struct Stored {
 impl Put {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let api = Api::new(&self.target, ANSWER_TIMEOUT)?;
-        let text = read(&self.file)?;
+        let text = read(&self.file).map_err(|failure| match self.file.trim_start().starts_with(['{', '[']) {
+            true => failure.way_out("a document comes from a file or standard input: echo '{…}' | treepie put ID"),
+            false => failure,
+        })?;
         let document = json::with_metadata(&text, self.collection.as_deref(), true)
-            .map_err(|error| Failure::failed(format!("{}: not a JSON object: {error}", self.file)))?;
+            .map_err(|error| Failure::failed(format!("{}: not a JSON object: {error}", name_of(&self.file))))?;
         api.ensure_database().await?;
         let request = api.request(Method::PUT, "docs").query(&[("id", &self.id)]).body(document);
         let answer = api.text(request).await?;
@@ -72,5 +75,9 @@ pub(crate) fn read(file: &str) -> Result<String, Failure> {
     } else {
         std::fs::read_to_string(file)
     };
-    read.map_err(|error| Failure::file(if file == "-" { "standard input" } else { file }, &error))
+    read.map_err(|error| Failure::file(name_of(file), &error))
+}
+
+fn name_of(file: &str) -> &str {
+    if file == "-" { "standard input" } else { file }
 }

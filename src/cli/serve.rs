@@ -1,7 +1,7 @@
 //! `treepie serve`: a server, until it is told to stop.
 
 use std::future::pending;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -94,7 +94,14 @@ impl Serve {
         // Both signals are caught before anything is open.
         let stop = Stop::new()?;
         let server = Server::bind(self.settings()).await.map_err(|error| {
-            Failure::failed(format!("cannot serve {} on {}: {error}", self.data.display(), self.listen))
+            let failure = Failure::failed(format!("cannot serve {} on {}: {error}", self.data.display(), self.listen));
+            match error.kind() {
+                ErrorKind::AddrInUse => failure.way_out("stop what listens there, or choose another with --listen"),
+                ErrorKind::NotFound | ErrorKind::PermissionDenied => {
+                    failure.way_out("choose a data directory that can be made and written, with --data")
+                }
+                _ => failure,
+            }
         })?;
         let address = server
             .local_address()

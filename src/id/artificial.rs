@@ -4,8 +4,6 @@ use std::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
-use crate::store::keyspace::GroupHash;
-
 /// The key of the hash, part of the format.
 const KEY: &[u8; 16] = b"treepie/output/1";
 
@@ -21,4 +19,14 @@ pub fn group_hash(canonical_key: &[u8]) -> GroupHash {
 #[must_use]
 pub fn artificial_id(output: &str, group: &GroupHash) -> String {
     format!("{output}/{:032x}", u128::from_be_bytes(group.0))
+}
+
+/// The 128-bit hash of a reduce key: `artificial_id` shows it, keys hold it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupHash(pub [u8; 16]);
+
+impl std::fmt::Debug for GroupHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
 }

@@ -135,7 +135,7 @@ fn foreign(present: &StoredDocument) -> Fault {
         column: None,
         function: None,
         message: format!("the id '{}' is taken by a document of collection '{}'", present.id, present.collection),
-        hint: Some("delete that document, or move it to another id".to_owned()),
+        hint: Some("delete that document, then write any document of this group again".to_owned()),
         transient: false,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Next on the walk: `router`.
 
+use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
+use super::files;
 use super::host::Host;
 use super::node::Node;
 use super::registry::Databases;
@@ -49,6 +51,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Server {
     listener: TcpListener,
     host: Shared,
+    /// Keeps other servers out of the data directory.
+    lock: File,
 }
 
 impl Server {
@@ -56,7 +60,7 @@ impl Server {
     /// others; its paths answer with the error.
     ///
     /// # Errors
-    /// The data directory can't be made or read, or the address can't be bound.
+    /// The data directory can't be made or read, or another server uses it, or the address can't be bound.
     ///
     /// # Cost
     /// As long as the slowest database takes to open; several are opened at once.
@@ -67,12 +71,13 @@ impl Server {
         store.memory.get_or_insert_with(|| Memory::new(store.write_buffer_bytes, store.block_cache_bytes));
         let opening = tokio::task::spawn_blocking(move || {
             std::fs::create_dir_all(&data)?;
+            let lock = files::lock(&data)?;
             let node = Node::open(&data, &database.store.id_rules)?;
-            Ok::<_, io::Error>((node, Databases::open(&data, database)?))
+            Ok::<_, io::Error>((lock, node, Databases::open(&data, database)?))
         });
         let listener = TcpListener::bind(settings.listen).await?;
-        let (node, databases) = opening.await.map_err(io::Error::other)??;
-        Ok(Self { listener, host: Arc::new(Host::new(settings, databases, node)) })
+        let (lock, node, databases) = opening.await.map_err(io::Error::other)??;
+        Ok(Self { listener, host: Arc::new(Host::new(settings, databases, node)), lock })
     }
 
     /// The address that the server listens on, with the real port.
@@ -92,7 +97,7 @@ impl Server {
     /// # Cancel safety
     /// Dropping the future stops serving at once; databases then close when their last user drops them.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { listener, host } = self;
+        let Self { listener, host, lock: _lock } = self;
         let limits = host.settings.limits.clone();
         let mut connections = Connections::new(Arc::clone(&host));
         tracing::info!(name: "server.started", address = ?listener.local_addr().ok(), "the server listens");

@@ -6,6 +6,8 @@
 //!
 //! Next on the walk: `codec`, the values behind these keys.
 
+pub use crate::id::artificial::GroupHash;
+
 /// The version of everything this file and `codec` say; written to `meta` when a database is created.
 pub const FORMAT_VERSION: u32 = 1;
 
@@ -99,16 +101,6 @@ pub struct CollectionNumber(pub u32);
 /// The number of one build of an index definition, given once and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Generation(pub u32);
-
-/// The 128-bit hash of a reduce key; see `id::artificial`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GroupHash(pub [u8; 16]);
-
-impl std::fmt::Debug for GroupHash {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
-    }
-}
 
 /// A half-open range of keys, `from` inclusive, `before` exclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]

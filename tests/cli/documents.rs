@@ -147,6 +147,8 @@ fn exit_codes_tell_what_went_wrong() {
         (vec!["put", &"x".repeat(600), "doc.json"], 1, "512"),
         (vec!["put", "a", "list.json"], 1, "list.json: not a JSON object"),
         (vec!["put", "a", "none.json"], 1, "none.json"),
+        (vec!["put", "a", "{\"n\":1}"], 1, "echo '{…}' | treepie put ID"),
+        (vec!["put", "a"], 1, "standard input: not a JSON object"),
         (vec!["get"], 2, "ID"),
         (vec!["frobnicate"], 2, "frobnicate"),
         (vec!["get", "a", "--url", "nonsense"], 2, "--url"),

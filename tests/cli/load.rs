@@ -160,8 +160,8 @@ fn a_bad_line_is_named_and_everything_before_it_is_stored() {
 fn unfit_tables_are_refused_at_their_line() {
     let server = Server::start();
     for (content, words) in [
-        ("a,b\n1,2\n\n3\n", "x.csv:4: it has 1 fields, the first line has 2"),
-        ("a,b\r\n1,2\r\n1,2,3\r\n", "x.csv:3: it has 3 fields, the first line has 2"),
+        ("a,b\n1,2\n\n3\n", "x.csv:4: the number of its fields is 1, that of the first line 2"),
+        ("a,b\r\n1,2\r\n1,2,3\r\n", "x.csv:3: the number of its fields is 3, that of the first line 2"),
         ("a,a\n1,2\n", "x.csv:1: column 2: it is called 'a' like column 1"),
         ("a,\n1,2\n", "x.csv:1: column 2: it has no name"),
         ("@metadata\n1\n", "x.csv:1: column 1"),
@@ -185,6 +185,7 @@ fn what_can_not_be_loaded_is_refused_with_a_way_out() {
         (vec!["load", "x.json"], 1, "jq -c"),
         (vec!["load", "none.csv"], 1, "none.csv"),
         (vec!["load", "."], 1, "directory"),
+        (vec!["load", "."], 1, "treepie load ./*"),
         (vec!["load", "cut.gz"], 1, "cut.gz"),
         (vec!["load", "-", "-"], 2, "standard input"),
         (vec!["load", "-", "--id", "all-alike"], 2, "every document"),
@@ -194,6 +195,8 @@ fn what_can_not_be_loaded_is_refused_with_a_way_out() {
         assert_eq!(ran.code, Some(code), "{arguments:?} {ran:?}");
         assert!(ran.stderr.contains(words), "{arguments:?} {ran:?}");
     }
+    let ran = Server::start().run(&["load", "."]);
+    assert!(!ran.stderr.contains("created database"), "what can't be read leaves no empty database behind: {ran:?}");
 }
 
 #[test]

@@ -63,6 +63,8 @@ fn what_can_not_be_served_is_refused() {
     let taken = server.url.trim_start_matches("http://").to_owned();
     for (arguments, code, words) in [
         (vec!["serve", "--data", "other", "--listen", &taken], 1, taken.as_str()),
+        (vec!["serve", "--data", "other", "--listen", &taken], 1, "choose another with --listen"),
+        (vec!["serve", "--data", "data", "--listen", "127.0.0.1:0"], 1, "another server uses this data directory"),
         (vec!["serve", "--data", "a-file", "--listen", "127.0.0.1:0"], 1, "a-file"),
         (vec!["serve", "--node-tag", "lower"], 2, "capital"),
         (vec!["serve", "--block-cache", "much"], 2, "MiB"),

@@ -82,6 +82,33 @@ async fn a_missing_database_is_told_apart_from_a_missing_document() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_is_deleted_while_its_indexes_build() {
+    let server = TestServer::with_database().await;
+    let document = |n: u32| json!({ "k": n % 700, "@metadata": { "@collection": "Orders" } });
+    let commands: Vec<_> =
+        (0..20_000).map(|n| json!({ "Id": format!("orders/{n}"), "Type": "PUT", "Document": document(n) })).collect();
+    let batch = json!(commands);
+    for round in 0..3 {
+        assert_eq!(server.batch(&batch).await.status, StatusCode::CREATED, "{round}");
+        for name in ["A", "B"] {
+            let script = format!(
+                r#"source("Orders"); output("Out{name}");
+                   fn map(order) {{ emit(order.k, #{{ n: 1 }}); }}
+                   fn reduce(key, values) {{ #{{ n: values.sum("n") }} }}"#
+            );
+            assert_eq!(server.put_index(name, &script).await.status, StatusCode::CREATED, "{round}");
+        }
+        let body = r#"{"DatabaseNames":["db"],"HardDelete":true}"#;
+        let answer = server.send(Method::DELETE, "/admin/databases", body).await;
+        assert_eq!(answer.json()["PendingDeletes"], json!([]), "{round}");
+        assert!(!server.data().join("databases/db").exists());
+        server.create("db").await;
+        let answer = server.get("/databases/db/indexes").await;
+        assert_eq!(answer.json()["Results"], json!([]), "nothing of the old one is in the new one");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_database_is_gone_and_its_name_free() {
     let server = TestServer::with_database().await;
     server.must_put("a", "{}").await;

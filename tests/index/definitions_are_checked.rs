@@ -215,6 +215,21 @@ fn a_definition_that_cannot_be_compiled_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_database_has_at_most_256_indexes() {
+    let world = World::new();
+    for number in 0..treepie::index::INDEXES_MAX {
+        world.index(&format!("Sums{number}"), &sum_by_k("Orders", &format!("Out{number}")));
+    }
+    let message = refusal(&world, "OneMore", &sum_by_k("Orders", "Out"));
+    assert_names(&message, &["256", "delete one first"]);
+    assert!(!world.index("sums7", &sum_by_k("Orders", "Out7")), "those there are can still be put");
+    assert!(world.index("sums7", &sum_by_k("Returns", "Out7")));
+    world.write(two_documents());
+    world.sync();
+    assert_eq!(world.bodies("Out255").len(), 2);
+}
+
+#[test]
 fn names_that_break_a_rule_are_refused() {
     let world = World::new();
     for name in ["", "a\u{0}b", &"x".repeat(257)] {

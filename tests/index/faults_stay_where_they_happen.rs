@@ -202,3 +202,61 @@ fn fewer_than_a_hundred_attempts_never_stop_an_index() {
     assert_eq!(world.database().index_status().unwrap()[0].state, IndexState::Normal);
     assert_eq!(world.faults("Sums").len(), 99);
 }
+
+#[test]
+fn the_fault_of_a_document_is_gone_however_its_id_is_spelled_when_it_is_mended() {
+    let world = World::new();
+    world.index("Sums", &sum_by_k("Orders", "Out").replace("emit(", "if doc.bad == true { throw \"bad\" } emit("));
+    world.put("Orders", "Orders/Ä", r#"{"k":"orders/ä","bad":true}"#);
+    world.sync();
+    assert_eq!(world.faults("Sums").len(), 1);
+    world.put("Orders", "orders/ä", r#"{"k":"orders/ä","bad":true}"#);
+    world.sync();
+    assert_eq!(world.faults("Sums").len(), 1, "still one document");
+    world.put("Orders", "ORDERS/Ä", r#"{"k":"orders/ä","v":1}"#);
+    world.sync();
+    assert_eq!(world.faults("Sums"), []);
+}
+
+#[test]
+fn the_faults_of_groups_with_long_keys_are_told_apart_and_shown_short() {
+    let world = World::new();
+    let script =
+        sum_by_k("Orders", "Out").replace("fn reduce(key, values) {", "fn reduce(key, values) { throw \"no\";");
+    world.index("Sums", &script);
+    for last in ["a", "b"] {
+        let key = format!("{}{last}", "x".repeat(100_000));
+        world.put("Orders", &format!("orders/{last}"), &format!(r#"{{"k":"{key}","v":1}}"#));
+    }
+    world.sync();
+    let faults = world.faults("Sums");
+    assert_eq!(faults.len(), 2);
+    assert_ne!(faults[0].0, faults[1].0);
+    assert!(faults.iter().all(|(subject, _)| subject.len() < 1_100 && subject.starts_with("\"xxx")), "{faults:?}");
+    world.delete("orders/a");
+    world.sync();
+    assert_eq!(world.faults("Sums").len(), 1);
+}
+
+#[test]
+fn a_users_document_under_an_id_that_a_group_needs_stays_until_its_user_deletes_it() {
+    let world = World::new();
+    world.put("Orders", "orders/1", r#"{"k":1,"v":5}"#);
+    world.index("Sums", &sum_by_k("Orders", "Out"));
+    world.sync();
+    let id = world.documents("Out").into_keys().next().unwrap();
+    assert!(world.database().delete_index("Sums").unwrap());
+    world.put("Users", &id, r#"{"mine":true}"#);
+    world.put("Orders", "orders/2", r#"{"k":2,"v":7}"#);
+    world.index("Sums", &sum_by_k("Orders", "Out"));
+    world.sync();
+    assert_eq!(world.bodies("Out"), [r#"{"Key":2,"n":1,"v":7}"#]);
+    let faults = world.faults("Sums");
+    assert!(faults.len() == 1 && faults[0].0 == "1" && faults[0].1.contains(&format!("'{id}' is taken")), "{faults:?}");
+    assert_eq!(world.get(&id).unwrap().body, r#"{"mine":true}"#);
+    world.delete(&id);
+    world.put("Orders", "orders/1", r#"{"k":1,"v":6}"#);
+    world.sync();
+    assert_eq!(world.bodies("Out"), [r#"{"Key":1,"n":1,"v":6}"#, r#"{"Key":2,"n":1,"v":7}"#]);
+    assert_eq!(world.faults("Sums"), []);
+}

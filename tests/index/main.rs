@@ -14,6 +14,8 @@ mod world;
 #[cfg(test)]
 mod definitions_are_checked;
 #[cfg(test)]
+mod definitions_change_under_way;
+#[cfg(test)]
 mod faults_stay_where_they_happen;
 #[cfg(test)]
 mod hostile_scripts_harm_nobody;

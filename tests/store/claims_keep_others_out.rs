@@ -81,6 +81,10 @@ fn a_foreign_document_where_an_index_writes_is_named_and_stays() {
     }
     assert_eq!(world.get(&foreign).unwrap().collection, "Users");
     assert_eq!(world.get("a"), None);
+    assert_owned(world.run(vec![put(&foreign, "Users", "{}")]).map(drop));
+    world.run(vec![delete(&foreign)]).unwrap();
+    run_as(&world, 1, vec![put(&foreign, "Out", "{}")]).unwrap();
+    assert_owned(world.run(vec![delete(&foreign)]).map(drop));
 }
 
 #[test]

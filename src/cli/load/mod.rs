@@ -85,7 +85,11 @@ impl Load {
         }
         // A mistyped name must not leave an empty database behind.
         for file in self.files.iter().filter(|file| *file != "-") {
-            std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?;
+            let found = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?;
+            if found.is_dir() {
+                return Err(Failure::failed(format!("{file}: is a directory"))
+                    .way_out(format!("name the files in it: treepie load {}/*", file.trim_end_matches('/'))));
+            }
         }
         let api = Api::new(&self.target, ANSWER_TIMEOUT)?;
         api.ensure_database().await?;
@@ -181,6 +185,7 @@ impl Loading {
         let after = self.progress.stored - stored_before;
         let stored = match (stored_before, after) {
             (0, 0) => "nothing is stored".to_owned(),
+            (1, 0) => "1 document is stored: the one before it".to_owned(),
             (_, 0) => format!("{} documents are stored: all before it", grouped(stored_before)),
             _ => format!(
                 "{} documents are stored: all before it, and {} that were under way behind it",

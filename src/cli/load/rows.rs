@@ -86,7 +86,8 @@ impl Rows {
         let breaks_inside = self.row.iter().flatten().filter(|byte| **byte == b'\n');
         let line = self.last_line - breaks_inside.fold(0, |sum, _| sum + 1).min(self.last_line);
         if self.row.len() != self.names.len() {
-            let reason = format!("it has {} fields, the first line has {}", self.row.len(), self.names.len());
+            let reason =
+                format!("the number of its fields is {}, that of the first line {}", self.row.len(), self.names.len());
             return Err(Trouble::Bad { line, reason });
         }
         document.push('{');
@@ -195,8 +196,8 @@ mod tests {
     #[test]
     fn ragged_rows_are_named_by_line_and_the_rest_goes_on() {
         let found = rows("a,b\n1,2\n3\n4,5,6\n7,8\n");
-        assert_eq!(found.get(1), Some(&Err("3: it has 1 fields, the first line has 2".to_owned())));
-        assert_eq!(found.get(2), Some(&Err("4: it has 3 fields, the first line has 2".to_owned())));
+        assert_eq!(found.get(1), Some(&Err("3: the number of its fields is 1, that of the first line 2".to_owned())));
+        assert_eq!(found.get(2), Some(&Err("4: the number of its fields is 3, that of the first line 2".to_owned())));
         assert_eq!(found.get(3), Some(&Ok((5, r#"{"a":7,"b":8}"#.to_owned()))));
     }
 

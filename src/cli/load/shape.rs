@@ -30,7 +30,10 @@ impl Shape {
     /// # Errors
     /// The text is no JSON object, or gives no id; `body` is left as it was.
     pub(super) fn push_command(&self, document: &str, body: &mut String) -> Result<Option<String>, String> {
-        let members = Members::parse(document).map_err(|error| format!("it is no JSON object: {error}"))?;
+        let members = Members::parse(document).map_err(|error| {
+            // The document is one line, and the caller names that line of the file.
+            format!("it is no JSON object: {error}").replace(" at line 1 column ", " at column ")
+        })?;
         let id = self.ids.of(&members)?;
         let rewritten = match members.get("@metadata") {
             Some(_) => json::with_metadata(document, self.collection.as_deref(), true)

@@ -46,14 +46,8 @@ impl Source {
     pub(super) fn open(file: &str, format: Option<Format>, read: Arc<AtomicU64>) -> Result<Self, Failure> {
         let name = if file == "-" { "standard input" } else { file };
         let failed = |error: io::Error| Failure::file(name, &error);
-        let bytes: Box<dyn Read + Send> = if file == "-" {
-            Box::new(io::stdin())
-        } else {
-            if Path::new(file).is_dir() {
-                return Err(Failure::failed(format!("{file}: is a directory, not a file")));
-            }
-            Box::new(File::open(file).map_err(failed)?)
-        };
+        let bytes: Box<dyn Read + Send> =
+            if file == "-" { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(failed)?) };
         let bytes = Counted { inner: bytes, read };
         let (head, bytes) = look(bytes, |head| head.len() >= GZIP_MAGIC.len()).map_err(failed)?;
         let unpacked: Box<dyn Read + Send> = if head.starts_with(GZIP_MAGIC) {

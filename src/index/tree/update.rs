@@ -4,7 +4,7 @@
 //! left. When the group's first entry changes, the old first one counts as changed too. Dirty nodes are recomputed once,
 //! bottom-up. One change in a group of n entries reads about (2F - 1) · log n / log F values.
 //!
-//! Next on the walk: `output`, which turns a group's result into its artificial document.
+//! Next on the walk: `group`, which turns a group's result into its artificial document.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

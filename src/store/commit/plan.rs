@@ -250,10 +250,12 @@ impl Writer {
         match self.author {
             Author::User if state.claims.is_empty() => Ok(()),
             Author::User => {
+                // A user's own document that stood under the id before the claim can still be deleted: it is in the way.
+                let may_clear = collection.is_none() && former.is_some();
                 let owner = collection
                     .and_then(claim)
                     .or_else(|| claim(former?.collection))
-                    .or_else(|| state.claims.of_id(id.lower()));
+                    .or_else(|| state.claims.of_id(id.lower()).filter(|_| !may_clear));
                 owner.map_or(Ok(()), |claim| Err(owned(id, claim)))
             }
             Author::Index(index) => {
