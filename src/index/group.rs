@@ -3,7 +3,7 @@
 //! Scripts run here, before the committer is asked. A result that did not change is not written; a group without entries loses
 //! its document; a failing group's document is withdrawn, because an old value would be a lie.
 //!
-//! Next on the walk: `run`, which collects what the groups of one batch change.
+//! Next on the walk: `planned`, which collects what the groups of one batch change.
 
 use super::context::Context;
 use super::counters::add;

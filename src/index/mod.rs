@@ -1,22 +1,23 @@
 //! Map-reduce indexes: changes in, artificial documents out.
 //!
-//! `registry` holds the definitions; each index has a `worker` thread, which first makes a `build` and then one `run` after the
+//! `registry` holds the definitions; each index has a `worker` thread, which first makes a `first_build` and then one `run` after the
 //! other: `map` a changed document, compare its `entry`s with what it emitted before, take the differences into the reduce
 //! `tree` of each `group`, and `publish` index rows, artificial documents and watermark in one commit. `retire` cleans up.
 //!
 //! Next on the walk: `registry`.
 
-mod build;
 mod context;
 mod counters;
 pub mod definition;
 mod entry;
 mod faults;
+mod first_build;
 mod graph;
 mod group;
 mod live;
 mod map;
 mod pace;
+mod planned;
 mod publish;
 mod records;
 mod reduce;

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use super::build::{MappedChunk, SweptPart};
 use super::counters::add;
 use super::faults::Subject;
+use super::first_build::{MappedChunk, SweptPart};
 use super::live::Index;
+use super::planned::Run;
 use super::records::{PhaseRecord, ProgressRecord, definition_name, encode, progress_name};
-use super::run::Run;
 use crate::script::Fault;
 use crate::store::StoreError;
 use crate::store::commit::{Author, Commit, Operation, RowChange, Wait, now_micros};

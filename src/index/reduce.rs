@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::build::helpers;
 use super::context::Context;
 use super::counters::add;
+use super::first_build::helpers;
 use super::group::{GroupReduce, plan_output, subject};
+use super::planned::{GivenUp, Interrupted, Run};
 use super::records::{GroupRecord, GroupResult, encode};
 use super::rows::{GenerationRows, GroupRows};
-use super::run::{GivenUp, Interrupted, Run};
 use super::tree::{Changes, TreeError, Updated, update};
 use crate::id::DocumentId;
 use crate::id::artificial::artificial_id;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::context::{Context, feeds, same_name};
 use super::counters::Counters;
@@ -39,8 +39,8 @@ pub const INDEXES_MAX: usize = 256;
 pub(crate) struct Registry {
     store: Store,
     limits: Limits,
-    /// Held while a definition changes.
-    changing: Mutex<()>,
+    /// Held while a definition changes; true when the database was closed, and no thread may start any more.
+    changing: Mutex<bool>,
     /// By lower-cased name.
     indexes: RwLock<BTreeMap<String, Arc<Index>>>,
     /// Stored definitions whose script this version refuses; they can be replaced and deleted. By lower-cased name.
@@ -68,31 +68,50 @@ impl Registry {
         let registry = Self {
             store,
             limits,
-            changing: Mutex::new(()),
+            changing: Mutex::new(false),
             indexes: RwLock::new(BTreeMap::new()),
             unloaded: Mutex::new(BTreeMap::new()),
         };
-        for record in registry.stored_definitions()? {
+        match registry.load_all() {
+            Ok(()) => Ok(registry),
+            Err(error) => {
+                registry.close();
+                Err(error)
+            }
+        }
+    }
+
+    fn load_all(&self) -> Result<(), StoreError> {
+        for record in self.stored_definitions()? {
             if record.deleting {
-                super::retire::delete_index(&registry.store, &record)?;
+                super::retire::delete_index(&self.store, &record)?;
                 continue;
             }
             let name = record.name.clone();
-            match check(IndexDefinition::from_record(&record), &registry.limits) {
-                Ok(checked) => registry.load(checked, record)?,
+            match check(IndexDefinition::from_record(&record), &self.limits) {
+                Ok(checked) => self.load(checked, record)?,
                 Err(reason) => {
                     tracing::error!(index = %name, ?reason, "index.not_loaded");
-                    registry.unloaded.lock().insert(crate::id::lower(&name), record);
+                    self.unloaded.lock().insert(crate::id::lower(&name), record);
                 }
             }
         }
-        Ok(registry)
+        Ok(())
+    }
+
+    /// Lets one definition change at a time, as long as the database is open.
+    fn change(&self) -> Result<MutexGuard<'_, bool>, StoreError> {
+        let is_closed = self.changing.lock();
+        if *is_closed {
+            return Err(StoreError::Closed("it is closed; open it again".to_owned()));
+        }
+        Ok(is_closed)
     }
 
     /// Puts an index. `false`: the same is there already.
     pub(crate) fn put(&self, definition: IndexDefinition) -> Result<bool, RegistryError> {
         let checked = check(definition, &self.limits).map_err(RegistryError::Refused)?;
-        let _changing = self.changing.lock();
+        let _changing = self.change()?;
         let present = self.get(&checked.definition.name);
         if let Some(present) = &present
             && present.checked.is_same(&checked)
@@ -156,7 +175,7 @@ impl Registry {
 
     /// Deletes an index and its artificial documents. `false`: there was none.
     pub(crate) fn delete(&self, name: &str) -> Result<bool, StoreError> {
-        let _changing = self.changing.lock();
+        let _changing = self.change()?;
         let index = self.get(name);
         let Some(record) = self.stop_index(name) else {
             return Ok(false);
@@ -195,6 +214,13 @@ impl Registry {
         self.store.progress().written
     }
 
+    /// Returns when everything written before the call is durable, or nothing will be any more.
+    pub(crate) async fn durable(&self) {
+        let written = self.written();
+        let mut progress = self.store.watch_progress();
+        drop(progress.wait_for(|progress| progress.durable >= written).await);
+    }
+
     /// All indexes, in name order.
     pub(crate) fn all(&self) -> Vec<Arc<Index>> {
         self.indexes.read().values().cloned().collect()
@@ -202,7 +228,8 @@ impl Registry {
 
     /// Stops all threads after the runs in hand.
     pub(crate) fn close(&self) {
-        let _changing = self.changing.lock();
+        let mut is_closed = self.changing.lock();
+        *is_closed = true;
         let all = self.all();
         for index in &all {
             index.context.stop.store(true, Ordering::Relaxed);

@@ -14,13 +14,14 @@ use super::entry::{EntryChange, EntryChangeKind, compare};
 use super::faults::Subject;
 use super::group::settled;
 use super::map::{Mapped, map};
+use super::planned::{GivenUp, Interrupted, Run};
 use super::records::{GroupRecord, MapDocument, decode, encode};
 use super::reduce::{DirtyGroup, reduce_groups};
 use super::tree::{self, Change, TreeError};
 use crate::id::DocumentId;
 use crate::script::{Fault, Phase, Runner};
 use crate::store::changes::Change as FeedChange;
-use crate::store::commit::{Operation, RowChange};
+use crate::store::commit::RowChange;
 use crate::store::keyspace::{Family, GroupHash, entry, map_document, map_entry, reduce_group};
 use crate::store::probe::Step;
 use crate::store::scan::Direction;
@@ -41,53 +42,6 @@ impl Default for BatchLimits {
     fn default() -> Self {
         Self { documents_max: 4_096, entry_bytes_max: 8 * 1024 * 1024, mapping_max: Duration::from_millis(100) }
     }
-}
-
-/// What a run would change.
-#[derive(Debug, Default)]
-pub(crate) struct Run {
-    /// Index rows.
-    pub rows: Vec<RowChange>,
-    /// Artificial documents.
-    pub operations: Vec<Operation>,
-    /// For each feed, the etag through which it is taken in.
-    pub watermarks: Vec<u64>,
-    /// Whether nothing was left in any feed.
-    pub is_complete: bool,
-    /// Documents looked at.
-    pub documents: usize,
-    /// Calls, and those that failed.
-    pub map_attempts: u64,
-    pub map_faults: u64,
-    pub reduce_attempts: u64,
-    pub reduce_faults: u64,
-    /// Changes of the number of entries and of groups.
-    pub entries: i64,
-    pub groups: i64,
-    /// Faults to record, by subject; `None` clears what was recorded of it.
-    pub faults: Vec<(Subject, Option<Fault>)>,
-}
-
-impl Run {
-    /// Takes in what another part of the same run would change.
-    pub(crate) fn absorb(&mut self, part: Run) {
-        self.rows.extend(part.rows);
-        self.operations.extend(part.operations);
-        self.reduce_attempts += part.reduce_attempts;
-        self.reduce_faults += part.reduce_faults;
-        self.groups += part.groups;
-        self.faults.extend(part.faults);
-    }
-}
-
-/// Subjects (document ids, or groups in hex) whose interruption is recorded as a fault, because trying again did not help.
-pub(crate) type GivenUp = HashSet<String>;
-
-/// An interruption and whose it was.
-#[derive(Debug)]
-pub(crate) struct Interrupted {
-    pub subject: String,
-    pub error: TreeError,
 }
 
 /// Plans one run after `watermarks`.

@@ -10,6 +10,7 @@ use super::registry::Registry;
 /// Waits until the indexes (all, or those named with all they feed on and that feed on them) have taken in everything written before the
 /// call. Returns the names of those that have not in time; empty when all have. One that was stopped for its faults is not waited for, and
 /// is among those that have not; where a definition changes meanwhile its build is waited for, and one that is deleted no longer counts.
+/// What they wrote is durable when this returns.
 ///
 /// # Cancel safety
 /// Dropping the future has no effect on the indexes.
@@ -21,10 +22,13 @@ pub(crate) async fn wait(registry: &Registry, names: Option<Vec<String>>, timeou
     let ordered: Vec<Arc<Index>> = ordered.filter_map(|n| indexes.get(n).cloned()).collect();
     let deadline = tokio::time::Instant::now() + timeout;
     let mut stale = Vec::new();
-    for index in ordered {
-        if !tokio::time::timeout_at(deadline, wait_for_one(registry, Arc::clone(&index))).await.unwrap_or(false) {
+    for index in &ordered {
+        if !tokio::time::timeout_at(deadline, wait_for_one(registry, Arc::clone(index))).await.unwrap_or(false) {
             stale.push(index.context.name.to_string());
         }
+    }
+    if stale.is_empty() && tokio::time::timeout_at(deadline, registry.durable()).await.is_err() {
+        stale.extend(ordered.iter().map(|index| index.context.name.to_string()));
     }
     stale
 }

@@ -10,14 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool};
 use super::faults::FaultRate;
+use super::first_build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool};
 use super::live::Index;
 use super::pace::Pace;
+use super::planned::{GivenUp, Interrupted};
 use super::publish::Publish;
 use super::records::PhaseRecord;
 use super::retire;
-use super::run::{BatchLimits, GivenUp, Interrupted, plan};
+use super::run::{BatchLimits, plan};
 use super::tree::TreeError;
 use crate::script::Runner;
 use crate::store::StoreError;

@@ -240,3 +240,17 @@ fn names_that_break_a_rule_are_refused() {
     }
     assert!(world.index(&"x".repeat(256), &sum_by_k("Orders", "Out")));
 }
+
+#[test]
+fn a_closed_database_changes_no_index() {
+    let world = World::new();
+    world.index("Sums", &sum_by_k("Orders", "Out"));
+    world.database().close().unwrap();
+    for changed in [
+        world.database().put_index(definition("Sums", &sum_by_k("Orders", "Out2"))).map(drop),
+        world.database().put_index(definition("More", &sum_by_k("Orders", "Out3"))).map(drop),
+        world.database().delete_index("Sums").map(drop),
+    ] {
+        assert_names(&changed.unwrap_err().to_string(), &["closed"]);
+    }
+}
