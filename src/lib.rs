@@ -20,6 +20,9 @@
 //! 8. Those go through [`store::commit`] again, together with the index's own rows and its watermark, in one commit.
 //! 9. [`store::changes`] shows them to whoever watches, and to indexes over the output collection.
 //!
+//! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
+//! and is all that is left without the cargo feature `server`.
+//!
 //! Arrows between rooms run one way: `server` → `database` → `index` → `script` and `store` → `id`. The store
 //! knows nothing of indexes, indexes nothing of HTTP, and only `store` knows about RocksDB and bytes.
 //!
@@ -31,11 +34,23 @@
 //!   the history. `index::tree` says how.
 //! - A document contributes all of its entries or none. A group that fails has no document.
 
+#![cfg_attr(
+    not(feature = "server"),
+    allow(rustdoc::broken_intra_doc_links, reason = "the tour goes through rooms that are not there")
+)]
+
+pub mod client;
+#[cfg(feature = "server")]
 pub mod database;
 pub mod id;
+#[cfg(feature = "server")]
 pub mod index;
+#[cfg(feature = "server")]
 pub mod script;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
 pub mod store;
 
+#[cfg(feature = "server")]
 pub use database::{Database, DatabaseError, DatabaseSettings};

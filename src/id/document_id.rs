@@ -66,6 +66,7 @@ impl DocumentId {
     }
 
     /// Takes an id that the database itself has stored or made; nothing is checked.
+    #[cfg(feature = "server")]
     pub(crate) fn stored(id: &str) -> Self {
         Self { written: id.to_owned(), lower: lower(id) }
     }

@@ -7,6 +7,7 @@
 //!
 //! Next on the walk: `rules`, then `request`; after this room `store::commit`.
 
+#[cfg(feature = "server")]
 pub mod artificial;
 mod case;
 mod document_id;

@@ -1,0 +1,87 @@
+//! Databases, indexes and the client configuration.
+
+use std::time::Duration;
+
+use treepie::client::{ClientConfiguration, ErrorKind, IndexDefinition};
+
+use crate::support::{World, user};
+
+const SCRIPT: &str = r#"
+source("Users");
+output("Names");
+fn map(user) { emit(#{ Name: user.name }, #{ Count: 1 }); }
+fn reduce(key, values) { #{ Count: values.sum("Count") } }
+"#;
+
+#[tokio::test]
+async fn databases_come_and_go() {
+    let world = World::start().await;
+    let databases = world.store.databases();
+    assert!(databases.create("db").await.unwrap_err().is_conflict());
+    assert!(!databases.create_if_missing("db").await.unwrap());
+    assert!(databases.create_if_missing("other").await.unwrap());
+    assert_eq!(databases.list().await.unwrap(), ["db", "other"]);
+    let other = world.store.for_database("Other").unwrap();
+    let mut session = other.session();
+    session.store_as(user("a"), "users/a").await.unwrap();
+    session.save_changes().await.unwrap();
+    assert!(world.raw("users/a").await.is_none());
+    databases.delete("other").await.unwrap();
+    assert_eq!(databases.list().await.unwrap(), ["db"]);
+}
+
+#[tokio::test]
+async fn indexes_are_put_and_waited_for() {
+    let world = World::start().await;
+    let indexes = world.store.indexes();
+    indexes.put_script("Users/Names", SCRIPT).await.unwrap();
+    let mut session = world.store.session();
+    for (id, name) in [("users/1", "Ann"), ("users/2", "Ann"), ("users/3", "Bob")] {
+        session.store_as(user(name), id).await.unwrap();
+    }
+    session.set_wait_for_indexes(Some(Duration::from_secs(60)));
+    session.save_changes().await.unwrap();
+    let found = session.load_starting_with::<serde_json::Value>("Names/", 0, 10).await.unwrap();
+    let mut counts: Vec<_> = found.iter().map(|entity| session.get(entity).unwrap()["Count"].as_u64()).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [Some(1), Some(2)]);
+
+    indexes.wait(Duration::from_secs(60)).await.unwrap();
+    let stats = indexes.stats().await.unwrap();
+    assert_eq!((stats.len(), stats[0].name.as_str(), stats[0].is_stale), (1, "Users/Names", false));
+    assert_eq!(indexes.get("users/names").await.unwrap().unwrap().maps.len(), 1);
+    assert!(indexes.get("none").await.unwrap().is_none());
+    indexes.stop("Users/Names").await.unwrap();
+    indexes.start("Users/Names").await.unwrap();
+    assert!(indexes.delete("Users/Names").await.unwrap());
+    assert!(!indexes.delete("Users/Names").await.unwrap());
+    let both = ["A", "B"].map(|name| IndexDefinition {
+        name: name.into(),
+        maps: vec![SCRIPT.replace("Names", &format!("Names{name}"))],
+        ..IndexDefinition::default()
+    });
+    indexes.put(&both).await.unwrap();
+    let names: Vec<String> = indexes.list().await.unwrap().into_iter().map(|index| index.name).collect();
+    assert_eq!(names, ["A", "B"]);
+}
+
+#[tokio::test]
+async fn a_script_that_is_refused_says_where() {
+    let world = World::start().await;
+    let error = world.store.indexes().put_script("Bad", "fn map(").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Caller);
+    assert!(error.to_string().contains("script:1:8"), "{error}");
+}
+
+#[tokio::test]
+async fn a_databases_configuration_goes_before_the_servers() {
+    let world = World::start().await;
+    let configuration = world.store.configuration();
+    assert_eq!(configuration.get().await.unwrap(), None);
+    let with = |separator| ClientConfiguration { identity_parts_separator: Some(separator), disabled: false };
+    configuration.put_server_wide(&with('-')).await.unwrap();
+    assert_eq!(configuration.get().await.unwrap().unwrap().identity_parts_separator, Some('-'));
+    configuration.put(&with('#')).await.unwrap();
+    assert_eq!(configuration.get().await.unwrap().unwrap().identity_parts_separator, Some('#'));
+    assert_eq!(configuration.put(&with('|')).await.unwrap_err().kind(), ErrorKind::Caller);
+}
