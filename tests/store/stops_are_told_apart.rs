@@ -172,7 +172,8 @@ fn a_failed_write_ends_writing_and_reading_goes_on() {
     let settings = StoreSettings { write_buffer_bytes: 1 << 20, ..StoreSettings::default() };
     let world = World::with(&settings);
     world.put("a", "C");
-    fs::remove_dir_all(world.directory.path()).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::rename(world.directory.path(), elsewhere.path().join("gone")).unwrap();
     let body = format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20));
     let error = (0..1_000).find_map(|number| world.run(vec![put(&format!("d/{number}"), "C", &body)]).err()).unwrap();
     assert!(matches!(&error, StoreError::Closed(reason) if reason.contains("a write to disk failed")), "{error}");
