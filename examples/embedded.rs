@@ -1,6 +1,4 @@
-//! A database inside a program: put documents, index them, read the results, watch them change.
-//!
-//! `cargo run --example embedded`
+//! A database inside a program: put, index, read, watch. Run it with `cargo run --example embedded`.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -38,6 +36,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let now = database.get(&change.id)?.ok_or("it is there")?;
         println!("changed: {} {}", change.id, now.body);
     }
-    database.close()?;
-    Ok(())
+    Ok(database.close()?)
 }

@@ -143,14 +143,26 @@ pub(crate) fn copy(from: &Path) -> TempDir {
     to
 }
 
-/// Copies a directory's files into another directory.
+/// Copies a directory's files into another directory. An open store may remove an obsolete file meanwhile: then it is copied anew,
+/// because what a kill leaves is the directory at one moment.
 pub(crate) fn copy_into(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_name() != "LOCK" {
-            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    let copied = (0..100).any(|_| {
+        for stale in std::fs::read_dir(to).unwrap() {
+            std::fs::remove_file(stale.unwrap().path()).unwrap();
         }
-    }
+        try_copy(from, to)
+    });
+    assert!(copied, "files kept vanishing from {}", from.display());
+}
+
+/// `false`: a file vanished between being listed and being copied.
+fn try_copy(from: &Path, to: &Path) -> bool {
+    std::fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.file_name() != "LOCK").all(|entry| {
+        match std::fs::copy(entry.path(), to.join(entry.file_name())) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            copied => copied.is_ok(),
+        }
+    })
 }
 
 /// Holds the committer at a step until it is opened.
