@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::entry::{EntryChange, EntryChangeKind, compare};
-use super::faults::Subject;
 use super::group::settled;
-use super::map::{Mapped, map};
+use super::map::{Contribution, Mapped, map};
 use super::planned::{GivenUp, Interrupted, Run};
-use super::records::{GroupRecord, MapDocument, decode, encode};
+use super::records::{GroupRecord, MapDocument, decode};
 use super::reduce::{DirtyGroup, reduce_groups};
 use super::tree::{self, Change, TreeError};
 use crate::id::DocumentId;
@@ -128,24 +127,12 @@ impl<'a, 's> Planner<'a, 's> {
                 None => Mapped::Entries(entries),
             },
         };
-        self.note_fault(&change.id, before.as_ref(), &mapped);
-        let record = mapped.record();
-        if record != before {
-            self.run.rows.push(match &record {
-                Some(record) => RowChange::Put { family: Family::MapDocuments, key: row, value: encode(record) },
-                None => RowChange::Delete { family: Family::MapDocuments, key: row },
-            });
-        }
-        let before = match &before {
-            Some(MapDocument::Entries(entries)) => entries.as_slice(),
-            _ => &[],
-        };
-        let now = match mapped {
-            Mapped::Entries(entries) => entries,
-            Mapped::Fault(_) => Vec::new(),
-        };
-        let bytes = now.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
-        for change in compare(before, now) {
+        let contribution = Contribution::new(self.context.generation, &id, before, mapped);
+        self.run.map_faults += u64::from(contribution.is_fault());
+        self.run.rows.extend(contribution.row);
+        self.run.faults.extend(contribution.fault);
+        let bytes = contribution.now.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
+        for change in compare(&contribution.before, contribution.now) {
             self.note_change(id.lower(), change).map_err(|error| store_error(id.as_str(), error))?;
         }
         Ok(bytes)
@@ -203,19 +190,6 @@ impl<'a, 's> Planner<'a, 's> {
         });
         group.changes.insert(entry(lower_id, ordinal), Change { was_present, value });
         Ok(())
-    }
-
-    fn note_fault(&mut self, id: &str, before: Option<&MapDocument>, mapped: &Mapped) {
-        match (before, mapped) {
-            (_, Mapped::Fault(fault)) => {
-                self.run.map_faults += 1;
-                self.run.faults.push((Subject::Document(id.to_owned()), Some(fault.clone())));
-            }
-            (Some(MapDocument::Fault(_)), Mapped::Entries(_)) => {
-                self.run.faults.push((Subject::Document(id.to_owned()), None));
-            }
-            _ => {}
-        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::super::context::Context;
 use super::super::entry::{Entry, EntryChangeKind, compare};
 use super::super::faults::Subject;
 use super::super::group::settled;
-use super::super::map::{Mapped, map};
+use super::super::map::{Contribution, Mapped, map};
 use super::super::pace::Pace;
 use super::super::planned::GivenUp;
 use super::super::records::{EntryRecord, GroupRecord, GroupResult, MapDocument, decode, encode};
@@ -331,30 +331,11 @@ impl ChunkWork<'_> {
             Some(document) => self.run_map(snapshot, document)?,
             None => Mapped::Entries(Vec::new()),
         };
-        let record = mapped.record();
-        if record != before {
-            self.out.rows.push(match &record {
-                Some(record) => RowChange::Put { family: Family::MapDocuments, key: row, value: encode(record) },
-                None => RowChange::Delete { family: Family::MapDocuments, key: row },
-            });
-        }
-        match (&before, &mapped) {
-            (_, Mapped::Fault(fault)) => {
-                self.out.map_faults += 1;
-                self.out.faults.push((Subject::Document(id.as_str().to_owned()), Some(fault.clone())));
-            }
-            (Some(MapDocument::Fault(_)), _) => self.out.faults.push((Subject::Document(id.as_str().to_owned()), None)),
-            _ => {}
-        }
-        let before = match before {
-            Some(MapDocument::Entries(entries)) => entries,
-            _ => Vec::new(),
-        };
-        let now = match mapped {
-            Mapped::Entries(entries) => entries,
-            Mapped::Fault(_) => Vec::new(),
-        };
-        self.write_entries(id.lower(), &before, now);
+        let contribution = Contribution::new(self.context.generation, id, before, mapped);
+        self.out.map_faults += u64::from(contribution.is_fault());
+        self.out.rows.extend(contribution.row);
+        self.out.faults.extend(contribution.fault);
+        self.write_entries(id.lower(), &contribution.before, contribution.now);
         Ok(())
     }
 
