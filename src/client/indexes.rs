@@ -139,6 +139,32 @@ impl Indexes {
         self.command("admin/indexes/stop", name).await
     }
 
+    /// Turns an index on that was turned off.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn enable(&self, name: &str) -> Result<(), ClientError> {
+        self.command("admin/indexes/enable", name).await
+    }
+
+    /// Turns an index off until it is turned on, restarts of the server included.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn disable(&self, name: &str) -> Result<(), ClientError> {
+        self.command("admin/indexes/disable", name).await
+    }
+
+    /// Builds an index anew, behind its present results.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn reset(&self, name: &str) -> Result<(), ClientError> {
+        let method = Method::from_bytes(b"RESET").map_err(|error| ClientError::Usage(error.to_string()))?;
+        let link = self.store.link();
+        link.send(link.call(method, "indexes").query("name", name).repeatable(true)).await.map(|_| ())
+    }
+
     /// Says how all indexes are doing.
     ///
     /// # Errors

@@ -58,6 +58,9 @@ const SERVER_OPERATIONS: [(&str, &str); 8] = [
     ("/_all_dbs", "_all_dbs; use /databases"),
 ];
 
+/// Patches by a script in JavaScript, and the way out.
+pub(crate) const SCRIPT_PATCHES: &str = "patches by script; use JSON Patch (PATCH json-patch?id=…, or JsonPatch in a batch)";
+
 /// Answers what no route answers.
 pub(crate) async fn refuse(method: Method, uri: Uri) -> Response {
     refusal(&method, uri.path()).into_response()
@@ -70,7 +73,7 @@ pub(crate) fn refusal(method: &Method, path: &str) -> ApiError {
             return ApiError::unsupported(what);
         }
         match (method.as_str(), below) {
-            ("PATCH", "docs") => return ApiError::unsupported("patches"),
+            ("PATCH", "docs") => return ApiError::unsupported(SCRIPT_PATCHES),
             ("POST", "_changes") => return ApiError::unsupported("filters of _changes in a body"),
             ("DELETE", "indexes/errors") => return ApiError::unsupported("clearing the errors of an index"),
             _ => {}

@@ -1,10 +1,11 @@
 //! Databases, indexes and the client configuration.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use treepie::client::{ClientConfiguration, ErrorKind, IndexDefinition};
 
-use crate::support::{World, user};
+use crate::support::{Company, World, user};
 
 const SCRIPT: &str = r#"
 source("Users");
@@ -51,6 +52,11 @@ async fn indexes_are_put_and_waited_for() {
     assert_eq!((stats.len(), stats[0].name.as_str(), stats[0].is_stale), (1, "Users/Names", false));
     assert_eq!(indexes.get("users/names").await.unwrap().unwrap().maps.len(), 1);
     assert!(indexes.get("none").await.unwrap().is_none());
+    indexes.disable("Users/Names").await.unwrap();
+    indexes.enable("Users/Names").await.unwrap();
+    indexes.reset("Users/Names").await.unwrap();
+    assert!(indexes.reset("none").await.is_err());
+    indexes.wait(Duration::from_secs(60)).await.unwrap();
     indexes.stop("Users/Names").await.unwrap();
     indexes.start("Users/Names").await.unwrap();
     assert!(indexes.delete("Users/Names").await.unwrap());
@@ -63,6 +69,22 @@ async fn indexes_are_put_and_waited_for() {
     indexes.put(&both).await.unwrap();
     let names: Vec<String> = indexes.list().await.unwrap().into_iter().map(|index| index.name).collect();
     assert_eq!(names, ["A", "B"]);
+}
+
+#[tokio::test]
+async fn the_documents_of_a_query_are_deleted() {
+    let world = World::start().await;
+    let mut session = world.store.session();
+    for number in 0..300 {
+        session.store_as(user("a"), &format!("users/{number}")).await.unwrap();
+    }
+    session.store_as(Company { name: "kept".into() }, "companies/1").await.unwrap();
+    session.save_changes().await.unwrap();
+    let deleted = world.store.delete_by_query("from 'Users'", &BTreeMap::new()).await.unwrap();
+    assert_eq!(deleted, 300);
+    assert!(world.raw("users/7").await.is_none() && world.raw("companies/1").await.is_some());
+    let error = world.store.delete_by_query("from", &BTreeMap::new()).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Caller | ErrorKind::Unsupported), "{error}");
 }
 
 #[tokio::test]
