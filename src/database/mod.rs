@@ -18,6 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::index::definition::{IndexDefinition, Refused};
 use crate::index::registry::{Registry, RegistryError};
 use crate::index::status::{FaultRecord, IndexStatus};
@@ -52,7 +54,12 @@ pub struct Database {
     registry: Arc<Registry>,
     hilo: Arc<HiloLines>,
     lines: Arc<Lines>,
+    /// Bounds the threads that async callers' identities and patches take.
+    attempts: Arc<Semaphore>,
 }
+
+/// Writes with identities or patches that have a thread at one moment.
+const ATTEMPTS_MAX: usize = 64;
 
 /// What a user's write asks for: ids may be any form.
 #[derive(Clone, Debug)]
@@ -171,7 +178,8 @@ impl Database {
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
         let store = Store::open(path, &settings.store)?;
         let registry = Registry::open(store.clone(), settings.script_limits)?;
-        Ok(Self { store, registry: Arc::new(registry), hilo: Arc::default(), lines: Arc::default() })
+        let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
+        Ok(Self { store, registry: Arc::new(registry), hilo: Arc::default(), lines: Arc::default(), attempts })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
@@ -220,9 +228,14 @@ impl Database {
             let committed = self.store.submit(requests.into_commit(&[], HashMap::new())?).await?;
             return Ok(Done { committed, patched: HashMap::new() });
         }
+        // A task of its own waits for its turn, so that the write happens also where nobody waits for it any more.
         let database = self.clone();
-        let written = tokio::task::spawn_blocking(move || database.attempt(&requests)).await;
-        written.map_err(|error| StoreError::Closed(format!("the write was interrupted: {error}")))?
+        let written = tokio::spawn(async move {
+            let _turn = Arc::clone(&database.attempts).acquire_owned().await;
+            tokio::task::spawn_blocking(move || database.attempt(&requests)).await
+        });
+        let interrupted = |error| StoreError::Closed(format!("the write was interrupted: {error}"));
+        written.await.map_err(interrupted)?.map_err(interrupted)?
     }
 
     /// Puts an index. Blocking. `false`: the same definition is there already and nothing was done.

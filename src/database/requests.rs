@@ -172,7 +172,7 @@ fn read(
     let actual = present.as_ref().map(|present| present.change_vector.clone());
     let wanted = match expected {
         Expected::Any => None,
-        Expected::New => Some(String::new()),
+        Expected::New => actual.is_some().then(String::new),
         Expected::ChangeVector(vector) if Some(vector) == actual.as_ref() => None,
         Expected::ChangeVector(vector) => Some(vector.clone()),
     };

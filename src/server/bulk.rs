@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -110,6 +110,9 @@ pub(crate) async fn run(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
+    if is_multipart(&headers) {
+        return Err(ApiError::unsupported("attachments (a batch in a multipart body)"));
+    }
     let limits = host.settings.limits.clone();
     let wait = IndexWait::read(&query, &lease, &limits)?;
     let payload = body::read(&host, &headers, body, BodyLimit::batch(&limits)).await?;
@@ -123,6 +126,12 @@ pub(crate) async fn run(
         wait.wait(&host, lease).await?;
     }
     Ok(json::json_bytes(StatusCode::CREATED, write_results(&done, &notes)))
+}
+
+/// Only batches with attachments come in several parts.
+fn is_multipart(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("multipart/"))
 }
 
 fn read_batch(payload: &Payload, limits: &ServerLimits) -> Result<Writes, ApiError> {

@@ -47,9 +47,13 @@ const DATABASE_OPERATIONS: [(&str, &str); 37] = [
 ];
 
 /// The same for whole paths.
-const SERVER_OPERATIONS: [(&str, &str); 8] = [
+const SERVER_OPERATIONS: [(&str, &str); 12] = [
     ("/admin/databases/enable", "enabling and disabling databases"),
     ("/admin/databases/disable", "enabling and disabling databases"),
+    ("/admin/databases/set-lock", "locking databases"),
+    ("/admin/databases/promote", "clusters"),
+    ("/admin/compact", "compacting databases by request"),
+    ("/admin/logs", "changing the log by request"),
     ("/admin/configuration", "changing this part of the configuration"),
     ("/configuration", "this part of the server-wide configuration"),
     ("/info", "RavenDB's TCP protocol"),
@@ -106,6 +110,8 @@ mod tests {
             ("PATCH", "/databases/x/docs"),
             ("GET", "/databases/x/_all_docs"),
             ("POST", "/admin/databases/disable"),
+            ("POST", "/admin/databases/set-lock"),
+            ("POST", "/admin/compact"),
         ] {
             assert_eq!(status(method, path), 501, "{method} {path}");
         }
