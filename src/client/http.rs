@@ -236,11 +236,7 @@ impl Transport {
 }
 
 /// Sends a request and reads the answer, or the refusal with the pause that the server asks for.
-async fn answered(
-    request: RequestBuilder,
-    call: &Call,
-    url: &str,
-) -> Result<Answer, (ClientError, Option<Duration>)> {
+async fn answered(request: RequestBuilder, call: &Call, url: &str) -> Result<Answer, (ClientError, Option<Duration>)> {
     let response = request.send().await.map_err(|error| (unanswered(url, &error), None))?;
     if !response.status().is_success() {
         return Err(refused(response, &call.name()).await);

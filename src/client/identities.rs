@@ -80,7 +80,8 @@ impl Identities {
         let answer = link.send(link.call(Method::POST, "identity/seed").body(body).repeatable(true)).await?;
         let Seeds { identities } = answer.json()?;
         let value = |name: &str| identities.get(&key(name)).copied();
-        let values = seeds.iter().map(|(name, _)| value(name).ok_or_else(|| answer.wrong(format!("'{name}' is missing"))));
+        let values =
+            seeds.iter().map(|(name, _)| value(name).ok_or_else(|| answer.wrong(format!("'{name}' is missing"))));
         values.collect()
     }
 

@@ -54,11 +54,7 @@ impl DocumentStore {
     ///
     /// # Cancel safety
     /// Dropped on the way, the server goes on deleting.
-    pub async fn delete_by_query(
-        &self,
-        query: &str,
-        parameters: &BTreeMap<String, Value>,
-    ) -> Result<u64, ClientError> {
+    pub async fn delete_by_query(&self, query: &str, parameters: &BTreeMap<String, Value>) -> Result<u64, ClientError> {
         let query = Query { query, query_parameters: parameters };
         let body = serde_json::to_vec(&query).map_err(|error| ClientError::Usage(error.to_string()))?;
         let link = self.link();

@@ -20,7 +20,8 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
-    index_operations, index_reports, indexes, json_patch, multi_get, node, observe, operations, stats, streams, unsupported,
+    index_operations, index_reports, indexes, json_patch, multi_get, node, observe, operations, stats, streams,
+    unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.

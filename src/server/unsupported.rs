@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 37] = [
+const DATABASE_OPERATIONS: [(&str, &str); 38] = [
     ("queries", "queries"),
     ("streams", "streaming queries"),
     ("subscriptions", "subscriptions"),
@@ -34,6 +34,7 @@ const DATABASE_OPERATIONS: [(&str, &str); 37] = [
     ("indexes/terms", "the terms of an index"),
     ("indexes/debug", "the debug views of an index"),
     ("info", "RavenDB's TCP protocol"),
+    ("studio/sample-data", "sample data"),
     ("_all_docs", "_all_docs; use docs?startsWith=…"),
     ("_bulk_docs", "_bulk_docs; use bulk_docs"),
     ("_bulk_get", "_bulk_get; use docs"),
@@ -63,7 +64,8 @@ const SERVER_OPERATIONS: [(&str, &str); 12] = [
 ];
 
 /// Patches by a script in JavaScript, and the way out.
-pub(crate) const SCRIPT_PATCHES: &str = "patches by script; use JSON Patch (PATCH json-patch?id=…, or JsonPatch in a batch)";
+pub(crate) const SCRIPT_PATCHES: &str =
+    "patches by script; use JSON Patch (PATCH json-patch?id=…, or JsonPatch in a batch)";
 
 /// Answers what no route answers.
 pub(crate) async fn refuse(method: Method, uri: Uri) -> Response {

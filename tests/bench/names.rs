@@ -132,9 +132,11 @@ pub(crate) fn bulk(server: &Server, orders: &Orders, report: &mut Report) -> Res
         let path = format!("/databases/{database}/bulk_docs");
         let batched = rate(orders, loaders, |loader| {
             let mut connection = Connection::open(server.address())?;
-            batches.iter().skip(loader).step_by(loaders).try_for_each(|body| {
-                connection.call("POST", &path, body).map(|_| ())
-            })
+            batches
+                .iter()
+                .skip(loader)
+                .step_by(loaders)
+                .try_for_each(|body| connection.call("POST", &path, body).map(|_| ()))
         })?;
         let database = format!("insert-{loaders}");
         create(server, &database)?;

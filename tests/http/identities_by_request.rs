@@ -71,8 +71,9 @@ async fn a_batch_answers_with_each_id_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn identities_of_a_batch_pass_over_every_second_number_that_is_taken() {
     let server = TestServer::with_database().await;
-    let taken: Vec<_> =
-        (1..=100).map(|n| json!({"Type": "PUT", "Id": format!("users/{}", 2 * n), "Document": {"by": "hand"}})).collect();
+    let taken: Vec<_> = (1..=100)
+        .map(|n| json!({"Type": "PUT", "Id": format!("users/{}", 2 * n), "Document": {"by": "hand"}}))
+        .collect();
     assert_eq!(server.batch(&json!(taken)).await.status, StatusCode::CREATED);
     let put = |id: &str| json!({"Type": "PUT", "Id": id, "Document": {"by": "identity"}});
     let answer = server.batch(&json!(vec![put("users|"); 80])).await;

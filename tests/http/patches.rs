@@ -31,7 +31,8 @@ async fn every_operation_changes_its_part_and_no_number_of_another() {
     ]);
     let answer = patch(&server, "prices/1", &operations).await;
     assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
-    let after = r#""big":123456789012345678901234567890,"tags":[null,"c"],"copy":123456789012345678901234567890,"old":1.10"#;
+    let after =
+        r#""big":123456789012345678901234567890,"tags":[null,"c"],"copy":123456789012345678901234567890,"old":1.10"#;
     assert!(text(&server, "prices/1").await.contains(after), "{}", text(&server, "prices/1").await);
     assert!(answer.text().contains(after), "{}", answer.text());
     let answer = answer.json();
@@ -65,8 +66,16 @@ async fn a_patch_that_does_not_fit_changes_nothing_and_says_why() {
     ] {
         patch(&server, "p/1", &operations).await.assert_error(400, "InvalidDataException", &[words]);
     }
-    patch(&server, "p/1", &json!([{"op": "remove", "path": "x"}])).await.assert_error(400, "ArgumentException", &["pointer"]);
-    patch(&server, "p/none", &json!([])).await.assert_error(400, "InvalidOperationException", &["p/none", "no such document"]);
+    patch(&server, "p/1", &json!([{"op": "remove", "path": "x"}])).await.assert_error(
+        400,
+        "ArgumentException",
+        &["pointer"],
+    );
+    patch(&server, "p/none", &json!([])).await.assert_error(
+        400,
+        "InvalidOperationException",
+        &["p/none", "no such document"],
+    );
     let none = server.send(Method::PATCH, "/databases/db/json-patch", "[]").await;
     none.assert_error(400, "ArgumentException", &["'id'"]);
     assert_eq!(text(&server, "p/1").await, before);
@@ -152,9 +161,14 @@ async fn patches_in_a_batch_are_applied_in_order_all_or_nothing() {
         {"Type": "BatchTrackChanges", "TrackedEntities": {"p/1": results[5]["ChangeVector"], "p/2": results[2]["ChangeVector"]}},
         command("p/1", &json!([{"op": "remove", "path": "/none"}])),
     ]);
-    server.batch(&bad).await.assert_error(400, "InvalidOperationException", &["command 2,", "p/1", "there is no 'none'"]);
+    server.batch(&bad).await.assert_error(
+        400,
+        "InvalidOperationException",
+        &["command 2,", "p/1", "there is no 'none'"],
+    );
     assert!(server.document("p/3").await.is_none());
-    let gone = json!([{"Type": "DELETE", "Id": "p/1"}, command("p/1", &json!([{"op": "add", "path": "/x", "value": 1}]))]);
+    let gone =
+        json!([{"Type": "DELETE", "Id": "p/1"}, command("p/1", &json!([{"op": "add", "path": "/x", "value": 1}]))]);
     server.batch(&gone).await.assert_error(400, "InvalidOperationException", &["command 1,", "no such document"]);
     assert!(server.document("p/1").await.is_some());
 }

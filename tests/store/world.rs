@@ -132,7 +132,9 @@ pub(crate) fn unsynced(operations: Vec<Operation>) -> Commit {
 pub(crate) fn etag(result: &OperationResult) -> u64 {
     match result {
         OperationResult::Put { etag, .. } | OperationResult::Delete { etag: Some(etag), .. } => *etag,
-        OperationResult::Delete { etag: None, .. } | OperationResult::Checked { .. } => panic!("nothing was written: {result:?}"),
+        OperationResult::Delete { etag: None, .. } | OperationResult::Checked { .. } => {
+            panic!("nothing was written: {result:?}")
+        }
     }
 }
 

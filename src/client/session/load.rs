@@ -136,7 +136,9 @@ impl Session {
     /// Dropped on the way, the session is as before.
     pub async fn refresh<T: Document>(&mut self, entity: &Entity<T>) -> Result<(), ClientError> {
         let Some(id) = self.tracked(entity)?.id.clone() else {
-            return Err(ClientError::Usage("an entity that was never stored can't be loaded anew; save it first".to_owned()));
+            return Err(ClientError::Usage(
+                "an entity that was never stored can't be loaded anew; save it first".to_owned(),
+            ));
         };
         let answer = self.link.send(self.link.call(Method::GET, "docs").query("id", id)).await?;
         let Some(document) = answer.json::<Documents>()?.results.into_iter().flatten().next() else {

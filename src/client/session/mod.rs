@@ -283,7 +283,9 @@ impl Session {
     /// The handle is not of this session, or the entity has no finished id yet.
     pub fn patch<T: Document>(&mut self, entity: &Entity<T>, patch: Patch) -> Result<(), ClientError> {
         let Some(id) = self.tracked(entity)?.id.clone() else {
-            return Err(ClientError::Usage("an entity whose id the server makes can't be patched yet; save it first".to_owned()));
+            return Err(ClientError::Usage(
+                "an entity whose id the server makes can't be patched yet; save it first".to_owned(),
+            ));
         };
         self.patch_by_id(&id, patch);
         Ok(())

@@ -19,15 +19,16 @@ pub(super) struct Pointer {
 
 impl Pointer {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let rule = |what: &str| {
-            format!("'{}' is no JSON pointer: {what}; write '' or '/Address/City'", crate::id::cut(text))
-        };
+        let rule =
+            |what: &str| format!("'{}' is no JSON pointer: {what}; write '' or '/Address/City'", crate::id::cut(text));
         let names = match text.strip_prefix('/') {
             None if text.is_empty() => Vec::new(),
             None => return Err(rule("it does not begin with '/'")),
-            Some(names) => names.split('/').map(unescape).collect::<Option<_>>().ok_or_else(|| {
-                rule("a '~' stands for nothing ('~0' is a tilde and '~1' a slash)")
-            })?,
+            Some(names) => names
+                .split('/')
+                .map(unescape)
+                .collect::<Option<_>>()
+                .ok_or_else(|| rule("a '~' stands for nothing ('~0' is a tilde and '~1' a slash)"))?,
         };
         Ok(Self { text: text.to_owned(), names })
     }
@@ -162,12 +163,11 @@ impl<'p> Seek<'p> {
             Some(Found { value: place, .. }) if self.is_array => {
                 joined(&[&text[..place.start], value, ",", &text[place.start..]], bytes_max)
             }
-            Some(Found { value: place, .. }) => {
-                joined(&[&text[..place.start], value, &text[place.end..]], bytes_max)
-            }
+            Some(Found { value: place, .. }) => joined(&[&text[..place.start], value, &text[place.end..]], bytes_max),
             None if self.is_array && self.name != "-" && index(self.name)? != Some(self.count) => Err(self.missing()),
             None => {
-                let key = if self.is_array { String::new() } else { format!("{}:", serde_json::Value::from(self.name)) };
+                let key =
+                    if self.is_array { String::new() } else { format!("{}:", serde_json::Value::from(self.name)) };
                 let (at, comma) = self.last_end.map_or((self.inside, ""), |end| (end, ","));
                 joined(&[&text[..at], comma, &key, value, &text[at..]], bytes_max)
             }

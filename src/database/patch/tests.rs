@@ -2,7 +2,8 @@
 
 use super::*;
 
-const BODY: &str = r#"{ "n" : 1.10, "big":123456789012345678901234567890,"tags" : [ "a" ,"b","c" ], "o":{"x":1e2,"a/b":1,"m~n":2} }"#;
+const BODY: &str =
+    r#"{ "n" : 1.10, "big":123456789012345678901234567890,"tags" : [ "a" ,"b","c" ], "o":{"x":1e2,"a/b":1,"m~n":2} }"#;
 
 fn document(body: &str) -> Document {
     Document::parse(body.as_bytes()).unwrap().document
@@ -35,27 +36,55 @@ fn patched(body: &str, operations: &str) -> Result<String, String> {
 fn the_operations_of_rfc_6902() {
     for (body, operations, after) in [
         (r#"{"foo":"bar"}"#, r#"[{"op":"add","path":"/baz","value":"qux"}]"#, r#"{"foo":"bar","baz":"qux"}"#),
-        (r#"{"foo":["bar","baz"]}"#, r#"[{"op":"add","path":"/foo/1","value":"qux"}]"#, r#"{"foo":["bar","qux","baz"]}"#),
+        (
+            r#"{"foo":["bar","baz"]}"#,
+            r#"[{"op":"add","path":"/foo/1","value":"qux"}]"#,
+            r#"{"foo":["bar","qux","baz"]}"#,
+        ),
         (r#"{"foo":["bar"]}"#, r#"[{"op":"add","path":"/foo/1","value":"qux"}]"#, r#"{"foo":["bar","qux"]}"#),
         (r#"{"foo":[]}"#, r#"[{"op":"add","path":"/foo/-","value":["x"]}]"#, r#"{"foo":[["x"]]}"#),
         (r#"{"baz":"qux","foo":"bar"}"#, r#"[{"op":"remove","path":"/baz"}]"#, r#"{"foo":"bar"}"#),
         (r#"{"foo":"bar","baz":"qux"}"#, r#"[{"op":"remove","path":"/baz"}]"#, r#"{"foo":"bar"}"#),
         (r#"{"foo":["a","b","c"]}"#, r#"[{"op":"remove","path":"/foo/1"}]"#, r#"{"foo":["a","c"]}"#),
         (r#"{"foo":[ "a" ]}"#, r#"[{"op":"remove","path":"/foo/0"}]"#, r#"{"foo":[]}"#),
-        (r#"{"baz":"qux","foo":"bar"}"#, r#"[{"op":"replace","path":"/baz","value":null}]"#, r#"{"baz":null,"foo":"bar"}"#),
+        (
+            r#"{"baz":"qux","foo":"bar"}"#,
+            r#"[{"op":"replace","path":"/baz","value":null}]"#,
+            r#"{"baz":null,"foo":"bar"}"#,
+        ),
         (
             r#"{"foo":{"bar":"baz","waldo":"fred"},"qux":{"corge":"grault"}}"#,
             r#"[{"op":"move","from":"/foo/waldo","path":"/qux/thud"}]"#,
             r#"{"foo":{"bar":"baz"},"qux":{"corge":"grault","thud":"fred"}}"#,
         ),
-        (r#"{"foo":["a","b","c","d"]}"#, r#"[{"op":"move","from":"/foo/1","path":"/foo/3"}]"#, r#"{"foo":["a","c","d","b"]}"#),
-        (r#"{"a":{"b":[1.50]}}"#, r#"[{"op":"copy","from":"/a","path":"/c"}]"#, r#"{"a":{"b":[1.50]},"c":{"b":[1.50]}}"#),
-        (r#"{"a":1}"#, r#"[{"op":"copy","from":"","path":"/whole"},{"op":"remove","path":"/whole/@metadata"}]"#, r#"{"a":1,"whole":{"a":1}}"#),
-        (r#"{"/":9,"~1":10}"#, r#"[{"op":"test","path":"/~01","value":10},{"op":"replace","path":"/~1","value":8}]"#, r#"{"/":8,"~1":10}"#),
+        (
+            r#"{"foo":["a","b","c","d"]}"#,
+            r#"[{"op":"move","from":"/foo/1","path":"/foo/3"}]"#,
+            r#"{"foo":["a","c","d","b"]}"#,
+        ),
+        (
+            r#"{"a":{"b":[1.50]}}"#,
+            r#"[{"op":"copy","from":"/a","path":"/c"}]"#,
+            r#"{"a":{"b":[1.50]},"c":{"b":[1.50]}}"#,
+        ),
+        (
+            r#"{"a":1}"#,
+            r#"[{"op":"copy","from":"","path":"/whole"},{"op":"remove","path":"/whole/@metadata"}]"#,
+            r#"{"a":1,"whole":{"a":1}}"#,
+        ),
+        (
+            r#"{"/":9,"~1":10}"#,
+            r#"[{"op":"test","path":"/~01","value":10},{"op":"replace","path":"/~1","value":8}]"#,
+            r#"{"/":8,"~1":10}"#,
+        ),
         (r#"{"":{"":1}}"#, r#"[{"op":"replace","path":"//","value":2}]"#, r#"{"":{"":2}}"#),
         (r#"{"a":1}"#, r#"[{"op":"replace","path":"","value":{"b":2}}]"#, r#"{"b":2}"#),
         (r#"{"a":1}"#, r#"[{"op":"move","from":"/a","path":"/a"}]"#, r#"{"a":1}"#),
-        (r#"{"a":1}"#, r#"[{"op":"add","path":"/a","value":{"b":1}},{"op":"add","path":"/a/c","value":[]},{"op":"add","path":"/a/c/0","value":7}]"#, r#"{"a":{"b":1,"c":[7]}}"#),
+        (
+            r#"{"a":1}"#,
+            r#"[{"op":"add","path":"/a","value":{"b":1}},{"op":"add","path":"/a/c","value":[]},{"op":"add","path":"/a/c/0","value":7}]"#,
+            r#"{"a":{"b":1,"c":[7]}}"#,
+        ),
         (r#"{"a":1}"#, r#"[{"op":"add","path":"/q\"\n","value":1}]"#, r#"{"a":1,"q\"\n":1}"#),
         (r"{ }", r#"[{"op":"add","path":"/a","value":1}]"#, r#"{"a":1}"#),
     ] {
@@ -69,8 +98,7 @@ fn what_is_not_touched_keeps_its_text() {
         BODY,
         r#"[{"op":"replace","path":"/tags/1","value":"B"},{"op":"add","path":"/o/new","value":0},{"op":"remove","path":"/o/a~1b"}]"#,
     );
-    let expected =
-        r#"{"n" : 1.10, "big":123456789012345678901234567890,"tags" : [ "a" ,"B","c" ], "o":{"x":1e2,"m~n":2,"new":0}}"#;
+    let expected = r#"{"n" : 1.10, "big":123456789012345678901234567890,"tags" : [ "a" ,"B","c" ], "o":{"x":1e2,"m~n":2,"new":0}}"#;
     assert_eq!(after.as_deref(), Ok(expected));
 }
 
@@ -81,13 +109,19 @@ fn metadata_can_be_patched_like_any_property() {
         r#"[{"op":"test","path":"/@metadata/@collection","value":"Users"},{"op":"replace","path":"/@metadata/@collection","value":"People"},{"op":"remove","path":"/@metadata/k"}]"#,
     ));
     let patched = patch.unwrap().apply(&document).unwrap().document;
-    assert_eq!((patched.collection.as_str(), patched.metadata.as_str(), patched.body.as_str()), ("People", "{}", r#"{"a":1}"#));
+    assert_eq!(
+        (patched.collection.as_str(), patched.metadata.as_str(), patched.body.as_str()),
+        ("People", "{}", r#"{"a":1}"#)
+    );
 }
 
 #[test]
 fn what_does_not_fit_is_refused_with_operation_and_rule() {
     for (operations, words) in [
-        (r#"[{"op":"test","path":"/n","value":1.1},{"op":"remove","path":"/none"}]"#, "operation 1 of the patch, counted from 0 (remove '/none'): there is no 'none'"),
+        (
+            r#"[{"op":"test","path":"/n","value":1.1},{"op":"remove","path":"/none"}]"#,
+            "operation 1 of the patch, counted from 0 (remove '/none'): there is no 'none'",
+        ),
         (r#"[{"op":"replace","path":"/none","value":1}]"#, "there is no 'none'"),
         (r#"[{"op":"add","path":"/none/x","value":1}]"#, "there is no 'none'"),
         (r#"[{"op":"add","path":"/n/x","value":1}]"#, "neither an object nor an array"),

@@ -115,7 +115,10 @@ mod tests {
     fn what_is_missing_is_named() {
         for (patch, words) in [
             (r#"[{"path":"/a"}]"#, "operation 0 of the patch, counted from 0: it has no 'op'"),
-            (r#"[{"op":"remove","path":"/a"},{"op":"add","path":"/a"}]"#, "operation 1 of the patch, counted from 0: 'add' needs a 'value'"),
+            (
+                r#"[{"op":"remove","path":"/a"},{"op":"add","path":"/a"}]"#,
+                "operation 1 of the patch, counted from 0: 'add' needs a 'value'",
+            ),
             (r#"[{"op":"copy","path":"/a"}]"#, "needs a 'from'"),
             (r#"[{"op":"test","value":1}]"#, "needs a 'path'"),
             (r#"[{"op":"ADD","path":"/a","value":1}]"#, "'ADD' is no operation"),
