@@ -241,20 +241,19 @@ impl Worker {
         if written <= self.looked_through && written > 0 {
             return Ok(());
         }
-        let mut runner = self.take_runner()?;
         let (mut after, mut has_any) = (None, false);
         loop {
             let groups = blocked::marked(&snapshot, context.generation, after.as_ref())?;
             let Some(last) = groups.last().copied() else { break };
             after = Some(last);
-            let freed =
-                free_groups(context, &mut runner, &snapshot, &groups, &self.given_up).map_err(StepError::Run)?;
+            let mut runner = self.take_runner()?;
+            let freed = free_groups(context, &mut runner, &snapshot, &groups, &self.given_up).map_err(StepError::Run)?;
+            self.runner = Some(runner);
             has_any |= freed.1.len() < groups.len();
             if !freed.1.is_empty() {
                 self.publish(Publish::from_settled(freed.0, freed.1))?;
             }
         }
-        self.runner = Some(runner);
         self.looked_through = written;
         index.has_blocked.store(has_any, Ordering::Relaxed);
         Ok(())
