@@ -123,7 +123,7 @@ pub(crate) async fn run(
     };
     let done = lease.done_async(writes).await.map_err(|error| refused(error, &notes))?;
     if let Some(wait) = wait {
-        wait.wait(&host, lease).await?;
+        wait.wait(&host, lease, &done.committed).await?;
     }
     Ok(json::json_bytes(StatusCode::CREATED, write_results(&done, &notes)))
 }

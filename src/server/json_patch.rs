@@ -40,7 +40,7 @@ pub(crate) async fn run(
         return Err(ApiError::internal("The commit of a patch has no result."));
     };
     if let Some(wait) = wait {
-        wait.wait(&host, lease).await?;
+        wait.wait(&host, lease, &done.committed).await?;
     }
     Ok(json::json_bytes(StatusCode::OK, write_patch_answer(result, done.patched.get(&0))))
 }

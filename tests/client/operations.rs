@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use treepie::client::{ClientConfiguration, ErrorKind, IndexDefinition};
+use treepie::client::{ClientConfiguration, ErrorKind, IndexDefinition, LockMode, Priority};
 
 use crate::support::{Company, World, user};
 
@@ -52,11 +52,6 @@ async fn indexes_are_put_and_waited_for() {
     assert_eq!((stats.len(), stats[0].name.as_str(), stats[0].is_stale), (1, "Users/Names", false));
     assert_eq!(indexes.get("users/names").await.unwrap().unwrap().maps.len(), 1);
     assert!(indexes.get("none").await.unwrap().is_none());
-    indexes.disable("Users/Names").await.unwrap();
-    indexes.enable("Users/Names").await.unwrap();
-    indexes.reset("Users/Names").await.unwrap();
-    assert!(indexes.reset("none").await.is_err());
-    indexes.wait(Duration::from_secs(60)).await.unwrap();
     indexes.stop("Users/Names").await.unwrap();
     indexes.start("Users/Names").await.unwrap();
     assert!(indexes.delete("Users/Names").await.unwrap());
@@ -85,6 +80,52 @@ async fn the_documents_of_a_query_are_deleted() {
     assert!(world.raw("users/7").await.is_none() && world.raw("companies/1").await.is_some());
     let error = world.store.delete_by_query("from", &BTreeMap::new()).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Caller | ErrorKind::Unsupported), "{error}");
+}
+
+#[tokio::test]
+async fn an_index_changes_goes_back_is_locked_and_turned_off() {
+    let world = World::start().await;
+    let indexes = world.store.indexes();
+    let patience = Duration::from_secs(60);
+    indexes.put_script("Names", SCRIPT).await.unwrap();
+    let mut session = world.store.session();
+    session.store_as(user("Ann"), "users/1").await.unwrap();
+    session.save_changes().await.unwrap();
+    indexes.wait(patience).await.unwrap();
+    let count = async || {
+        let mut session = world.store.session();
+        let found = session.load_starting_with::<serde_json::Value>("Names/", 0, 10).await.unwrap();
+        found.first().and_then(|entity| session.get(entity).unwrap()["Count"].as_u64())
+    };
+    let tenfold = SCRIPT.replace("Count: 1", "Count: 10");
+    assert_eq!(indexes.swap_now("Names").await.unwrap_err().kind(), ErrorKind::Caller);
+    indexes.stop("Names").await.unwrap();
+    indexes.put_script("Names", &tenfold).await.unwrap();
+    assert_eq!(indexes.stats().await.unwrap()[1].name, "ReplacementOf/Names");
+    assert!(indexes.cancel_change("Names").await.unwrap());
+    assert!(!indexes.cancel_change("Names").await.unwrap());
+    indexes.put_script("Names", &tenfold).await.unwrap();
+    indexes.start("Names").await.unwrap();
+    indexes.wait(patience).await.unwrap();
+    assert_eq!(count().await, Some(10));
+    indexes.roll_back("Names").await.unwrap();
+    indexes.wait(patience).await.unwrap();
+    assert_eq!(count().await, Some(1));
+    indexes.reset("Names").await.unwrap();
+    indexes.set_lock(&["Names"], LockMode::LockedError).await.unwrap();
+    indexes.set_priority(&["Names"], Priority::Low).await.unwrap();
+    indexes.clear_errors("Names").await.unwrap();
+    assert_eq!(indexes.put_script("Names", &tenfold).await.unwrap_err().kind(), ErrorKind::Caller);
+    indexes.disable("Names").await.unwrap();
+    let stats = indexes.stats().await.unwrap().remove(0);
+    assert_eq!(
+        (stats.state.as_str(), stats.lock_mode, stats.priority),
+        ("Disabled", LockMode::LockedError, Priority::Low)
+    );
+    indexes.enable("Names").await.unwrap();
+    indexes.wait(patience).await.unwrap();
+    assert!(indexes.delete_keeping_outputs("Names").await.unwrap());
+    assert_eq!(count().await, Some(1), "the document stays");
 }
 
 #[tokio::test]

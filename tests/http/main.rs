@@ -20,6 +20,7 @@ mod identities_by_request;
 mod identities_without_a_majority;
 mod ids_follow_the_written_rules;
 mod ids_on_the_url;
+mod index_lives;
 mod indexes;
 mod json_that_parsers_disagree_on;
 mod limits;
