@@ -21,6 +21,8 @@ mod live;
 mod map;
 mod open;
 mod operation;
+#[allow(dead_code, reason = "the rows in key order that it is for come next")]
+mod ordered_key;
 mod pace;
 mod planned;
 mod publish;
