@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::change::{Change, GivenUp, in_place, new_generation, next_numbers};
+use super::change::{Change, GivenUp, in_place, new_generation, next_numbers, written};
 use super::context::{Context, feeds, same_name};
 use super::counters::Counters;
 use super::definition::{Checked, IndexDefinition, Refused, check};
@@ -374,11 +374,13 @@ impl Registry {
     /// What has to be known of a replacement to give it up.
     pub(super) fn given_up_of(&self, stored: Stored) -> Result<GivenUp, StoreError> {
         let snapshot = self.store.snapshot();
-        let count = match &stored.record.output_collection {
-            Some(output) => snapshot.collection(output)?.map_or(0, |count| count.documents),
-            None => 0,
-        };
-        Ok(GivenUp { stored, has_documents: count > 0 })
+        let mut filled = Vec::new();
+        for collection in written(&stored.record) {
+            if snapshot.collection(collection)?.is_some_and(|count| count.documents > 0) {
+                filled.push(collection.clone());
+            }
+        }
+        Ok(GivenUp { stored, filled })
     }
 
     /// Numbers a generation and commits it with what `plan` says.

@@ -159,6 +159,8 @@ impl Worker {
             IndexState::Normal => {}
             state => {
                 if state == IndexState::Error {
+                    // Should it go on, it is judged anew.
+                    self.fault_rate = (FaultRate::default(), FaultRate::default());
                     self.unfreeze();
                 }
                 self.index.reach(None);
