@@ -8,6 +8,7 @@
 mod documents;
 mod hilo;
 mod requests;
+mod results;
 mod watch;
 
 use std::path::Path;
@@ -28,6 +29,7 @@ use hilo::HiloLines;
 use requests::Requests;
 
 pub use documents::Written;
+pub use results::{IndexResult, ResultRange};
 pub use watch::Watch;
 
 /// The settings of a database.
