@@ -1,8 +1,9 @@
 //! Map-reduce indexes: changes in, artificial documents out.
 //!
 //! `registry` holds the definitions; each index has a `worker` thread, which first makes a `first_build` and then one `run` after the
-//! other: `map` a changed document, compare its `entry`s with what it emitted before, take the differences into the reduce
-//! `tree` of each `group`, and `publish` index rows, artificial documents and watermark in one commit. `retire` cleans up.
+//! other: `map` a changed document and those that had `loads` of it, compare its `entry`s with what it emitted before (`keyed` ones
+//! without a reduce), take the differences into the reduce `tree` of each `group`, list its result in a `reference` document, and
+//! `publish` index rows, documents and watermark in one commit. `read` finds results by key; `retire` cleans up.
 //!
 //! Next on the walk: `registry`.
 
