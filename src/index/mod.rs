@@ -1,12 +1,15 @@
 //! Map-reduce indexes: changes in, artificial documents out.
 //!
-//! `registry` holds the definitions; each index has a `worker` thread, which first makes a `first_build` and then one `run` after the
-//! other: `map` a changed document and those that had `loads` of it, compare its `entry`s with what it emitted before (`keyed` ones
-//! without a reduce), take the differences into the reduce `tree` of each `group`, list its result in a `reference` document, and
-//! `publish` index rows, documents and watermark in one commit. `read` finds results by key; `retire` cleans up.
+//! `registry` takes definitions, `roster` knows them; each generation of an index has a `worker` thread, which first makes a
+//! `first_build` and then one `run` after the other: `map` a changed document and those that had `loads` of it, compare its `entry`s
+//! with what it emitted before (`keyed` ones without a reduce), take the differences into the reduce `tree` of each `group`, list
+//! its result in a `reference` document, and `publish` rows, documents and watermark in one commit. A changed definition builds a
+//! second generation beside the one that serves; `swap` exchanges them. `read` finds results by key.
 //!
 //! Next on the walk: `registry`.
 
+mod blocked;
+mod change;
 mod context;
 mod counters;
 pub mod definition;
@@ -19,6 +22,8 @@ mod keyed;
 mod live;
 mod loads;
 mod map;
+mod open;
+mod operation;
 pub(crate) mod ordered_key;
 mod pace;
 mod planned;
@@ -29,12 +34,16 @@ mod reduce;
 mod reference;
 pub(crate) mod registry;
 mod retire;
+mod roster;
 mod rows;
 mod run;
+mod settle;
 pub mod status;
+mod swap;
 mod tree;
 pub(crate) mod wait;
 mod worker;
 
 pub use counters::IndexCounters;
 pub use registry::INDEXES_MAX;
+pub(crate) use roster::replacement_of;
