@@ -12,6 +12,7 @@ mod hilo;
 mod indexes;
 mod patch;
 mod requests;
+mod results;
 mod watch;
 
 use std::collections::HashMap;
@@ -34,6 +35,7 @@ use requests::Requests;
 
 pub use documents::Written;
 pub use patch::{JsonPatch, PatchError, PatchStep};
+pub use results::{IndexResult, ResultRange};
 pub use watch::Watch;
 
 /// The settings of a database.

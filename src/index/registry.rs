@@ -157,6 +157,10 @@ impl Registry {
             let reason = format!("the database has {INDEXES_MAX} indexes, the most it may have; delete one first");
             return Err(RegistryError::rule(reason));
         }
+        let own = self.roster.slot(name).into_iter().flat_map(|slot| [Some(slot.serving), slot.replacement]).flatten();
+        if let Some(reason) = own.filter_map(|index| checked.clash(&index.checked)).next() {
+            return Err(RegistryError::rule(reason));
+        }
         let generations = slots.iter().flat_map(|slot| [&slot.serving].into_iter().chain(&slot.replacement));
         let others: Vec<_> =
             generations.map(|index| index.checked.node()).filter(|node| !same_name(&node.name, name)).collect();
@@ -425,6 +429,7 @@ impl Registry {
             generation: Generation(stored.record.generation),
             program: Arc::clone(&checked.program),
             output: checked.output.clone(),
+            reference: checked.reference.clone(),
             feeds: feeds(&checked.program),
             hidden: Arc::new(AtomicBool::new(is_replacement && !is_swapping)),
             counters: Arc::new(Counters::default()),
