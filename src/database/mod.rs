@@ -1,12 +1,13 @@
 //! A database and its indexes: the way in for programs and for the server.
 //!
 //! `requests` reads the ids that a write asks for, `hilo` hands out ranges of them; `documents` and `watch` are for programs
-//! that embed a database.
+//! that embed a database; `questions` asks about indexes.
 //!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
 mod documents;
 mod hilo;
+mod questions;
 mod requests;
 mod watch;
 
@@ -28,6 +29,7 @@ use hilo::HiloLines;
 use requests::Requests;
 
 pub use documents::Written;
+pub use questions::{Chosen, VerifyOptions};
 pub use watch::Watch;
 
 /// The settings of a database.
@@ -149,6 +151,11 @@ impl Database {
     pub fn close(&self) -> Result<(), DatabaseError> {
         self.registry.close();
         Ok(self.store.close()?)
+    }
+
+    /// Bounds of index scripts.
+    pub(crate) fn script_limits(&self) -> &Limits {
+        self.registry.limits()
     }
 
     /// The documents: snapshots, progress, ids.

@@ -6,10 +6,11 @@
 //!
 //! Next on the walk: `registry`.
 
-mod context;
+pub(crate) mod context;
 mod counters;
 pub mod definition;
 mod entry;
+pub mod explain;
 mod faults;
 mod first_build;
 mod graph;
@@ -27,6 +28,8 @@ mod rows;
 mod run;
 pub mod status;
 mod tree;
+pub mod tryout;
+pub mod verify;
 pub(crate) mod wait;
 mod worker;
 

@@ -131,7 +131,7 @@ impl Snapshot<'_> {
                     None => None,
                     Some(value) => codec::decode_beginning::<DocumentHeader<'_>>(&value).ok().map(|header| header.etag),
                 },
-                ChangeKind::Delete => self.tombstone_etag(&change.collection, &lower(&change.id))?,
+                ChangeKind::Delete => self.tombstone(&change.collection, &lower(&change.id))?,
             };
             if present != Some(change.etag) {
                 findings.add(format!(
@@ -143,7 +143,11 @@ impl Snapshot<'_> {
         Ok(changes)
     }
 
-    fn tombstone_etag(&self, collection: &str, lower_id: &str) -> Result<Option<u64>, StoreError> {
+    /// Reads the etag of the tombstone that a document has left in a collection.
+    ///
+    /// # Errors
+    /// The read failed or the row is damaged.
+    pub fn tombstone(&self, collection: &str, lower_id: &str) -> Result<Option<u64>, StoreError> {
         let Some(number) = self.collection_number(collection) else { return Ok(None) };
         let key = keyspace::tombstone(number, lower_id);
         match self.row(Family::Tombstones, &key)? {
@@ -152,6 +156,21 @@ impl Snapshot<'_> {
                 .map(|record| Some(record.etag))
                 .map_err(|error| StoreError::corrupt(Family::Tombstones, &key, error)),
         }
+    }
+
+    /// Reads the etag of the last tombstone that a document has left, in whatever collection.
+    ///
+    /// # Cost
+    /// A look-up for each collection that was ever used.
+    ///
+    /// # Errors
+    /// A read failed or a row is damaged.
+    pub fn last_tombstone(&self, lower_id: &str) -> Result<Option<u64>, StoreError> {
+        let mut last = None;
+        for count in self.all_collections()? {
+            last = last.max(self.tombstone(&count.name, lower_id)?);
+        }
+        Ok(last)
     }
 
     /// Checks that the feeds of the collections together are the feed of the database.

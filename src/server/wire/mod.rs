@@ -3,9 +3,13 @@
 pub(crate) mod configuration;
 pub(crate) mod database;
 pub(crate) mod definition;
+pub(crate) mod explain;
+pub(crate) mod fault;
 pub(crate) mod index;
 pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod stats;
 pub(crate) mod text;
+pub(crate) mod tryout;
+pub(crate) mod verify;
