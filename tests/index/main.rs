@@ -31,3 +31,5 @@ mod outputs_follow_their_sources;
 mod unchanged_results_are_not_written;
 #[cfg(test)]
 mod updates_touch_only_what_changed;
+#[cfg(test)]
+mod verification_finds_damage;
