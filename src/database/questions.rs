@@ -294,7 +294,7 @@ impl Verifier<'_> {
                 }
             };
             let mend = if mends { Some(&mut mend as _) } else { None };
-            let verified = verify(&index, watermarks, &snapshot, mend, self.listener);
+            let verified = verify(&index, watermarks, &snapshot, mend, &mut *self.listener);
             drop(snapshot);
             match verified {
                 Ok(found) => {

@@ -167,7 +167,7 @@ async fn keys_of_several_parts_are_never_glued_together() {
 async fn long_keys_are_whole_keys() {
     let server = TestServer::with_index(SUM_BY_K).await;
     for (length, last) in [(4_096, 'a'), (4_096, 'b'), (100_000, 'a')] {
-        let key = "x".repeat(length - 1) + &last.to_string();
+        let key = format!("{}{last}", "x".repeat(length - 1));
         let put = |number: u32| {
             let id = format!("items/{length}-{last}-{number}");
             crate::sums::put_command("Items", &id, json!({"k": key, "v": 1}))

@@ -78,13 +78,13 @@ async fn an_artificial_document_names_what_it_was_made_of_and_what_it_feeds() {
     let mut expected = vec![(days[0].clone(), json!({"total": 3})), (days[1].clone(), json!({"total": 3}))];
     expected.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!((made_of, &group["Next"]), (expected, &Value::Null));
-    let year = id_of(&server, "Years", &json!("2026")).await;
+    let year = id_of(&server, "Years", &json!(2026)).await;
     assert_eq!(why["Feeds"].as_array().unwrap().len(), 1);
     let fed = &why["Feeds"][0];
     assert_eq!((&fed["Index"], &fed["IsCurrent"], &fed["TotalGroups"]), (&json!("Years"), &json!(true), &json!(1)));
     assert_eq!(
         fed["Groups"],
-        json!([{"Id": year, "Key": "2026", "Exists": true, "Values": [{"total": 6}], "Feeds": []}])
+        json!([{"Id": year, "Key": 2026, "Exists": true, "Values": [{"total": 6}], "Feeds": []}])
     );
     let below = of_id(&server, &days[0]).await;
     let ids: Vec<&Value> = below["Group"]["Contributions"].as_array().unwrap().iter().map(|it| &it["Id"]).collect();
@@ -103,7 +103,7 @@ async fn a_source_document_names_what_it_feeds_up_through_all_levels_and_where_i
     let month = &day["Feeds"][0]["Groups"][0];
     assert_eq!((&day["Feeds"][0]["Index"], &month["Key"]), (&json!("Months"), &json!("2026-01")));
     let year = &month["Feeds"][0]["Groups"][0];
-    assert_eq!((&year["Key"], &year["Values"], &year["Feeds"]), (&json!("2026"), &json!([{"total": 6}]), &json!([])));
+    assert_eq!((&year["Key"], &year["Values"], &year["Feeds"]), (&json!(2026), &json!([{"total": 6}]), &json!([])));
     let products = &feeds[1];
     assert_eq!(products["TotalGroups"], 2);
     assert_eq!(

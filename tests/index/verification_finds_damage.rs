@@ -126,7 +126,7 @@ fn a_missing_changed_or_foreign_row_of_every_family_is_found_and_mended() {
     for family in [Family::MapDocuments, Family::MapEntries, Family::ReduceNodes, Family::ReduceGroups] {
         let name = family.name();
         assert!(rows(&world, family).len() > 10, "{name}");
-        for place in [0, 1, 2] {
+        for place in [0, 1] {
             let pick = move |world: &World| {
                 let rows = rows(world, family);
                 rows[(rows.len() - 1) * place / 2].clone()
@@ -190,13 +190,18 @@ fn a_missing_changed_or_foreign_artificial_document_is_found_and_only_it_is_writ
 #[test]
 fn counts_that_do_not_add_up_are_found() {
     let world = world();
-    let key = b"index-progress/0000000001".to_vec();
-    let mut value = world.database().store().snapshot().row(Family::Meta, &key).unwrap().unwrap();
-    let entries = value.iter().position(|byte| *byte == 251).unwrap(); // 700, as two bytes after a mark
-    value[entries + 1] ^= 1;
+    let mut progress = rows(&world, Family::Meta).into_iter().filter(|(key, _)| key.starts_with(b"index-progress/"));
+    let (key, mut value) = progress.next().unwrap();
+    // Numbers from 251 on stand as a mark and two bytes; one of them is the count of entries, 700.
+    for at in 0..value.len() - 2 {
+        if value[at] == 251 {
+            value[at + 1] ^= 1;
+        }
+    }
     change(&world, vec![RowChange::Put { family: Family::Meta, key, value }]);
     let told = verify(&world, Some("Sums"), false);
-    assert!(!told.differences.is_empty(), "{told:?}");
+    assert_eq!(told.kinds(), [(DifferenceKind::Changed, "meta")], "{told:?}");
+    assert!(told.differences[0].detail.contains("700 entries"), "{told:?}");
 }
 
 #[test]
@@ -248,7 +253,7 @@ fn an_index_that_is_written_to_is_verified_without_a_difference() {
     });
     world.sync();
     let told = verify(&world, None, false);
-    assert_eq!((told.left, told.verified.len()), (Some(0), 3), "{told:#?}");
+    assert_eq!((told.left, told.verified.len()), (Some(0), 2), "{told:#?}");
     assert!(told.verified.iter().all(|found| found.waiting == 0 && found.documents > 0), "{told:#?}");
 }
 

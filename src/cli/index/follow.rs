@@ -22,7 +22,7 @@ pub(super) async fn follow(target: &Target, name: Option<&str>, output: OutputAr
     let answer = api.send(request).await.map_err(|error| api.failure(error));
     let mut lines = Lines::new(&api, found_indexes(name, answer)?);
     let (mut out, term) = (Output::new(output), Term::stdout());
-    let (mut before, mut shown) = (Vec::new(), 0);
+    let (mut before, mut shown) = (Vec::<String>::new(), 0);
     while let Some(line) = lines.next().await? {
         let Some(data) = line.strip_prefix("data: ") else { continue };
         let look = Look::parse(data)?;
@@ -37,7 +37,9 @@ pub(super) async fn follow(target: &Target, name: Option<&str>, output: OutputAr
             look.print(&mut out)?;
         } else {
             let moved = look.raw.iter().filter(|index| !before.contains(index));
-            moved.into_iter().try_for_each(|index| out.line(index))?;
+            for index in moved {
+                out.line(index)?;
+            }
         }
         out.flush()?;
         before = look.raw;

@@ -39,6 +39,9 @@ pub(crate) struct Test {
     /// With --input: the collection of all documents; else their own, or else the only one that the script maps
     #[arg(long, value_name = "NAME", requires = "input")]
     collection: Option<String>,
+    /// With --input: text of a CSV field that means null; may be given more than once
+    #[arg(long, value_name = "TEXT", requires = "input")]
+    null: Vec<String>,
     /// Stored documents to try it on, instead of the newest
     #[arg(long, value_name = "ID")]
     id: Vec<String>,
@@ -145,7 +148,7 @@ impl Test {
         let definition = IndexDefinition::from_script(self.name(), script);
         let collection = self.collection.clone().or_else(|| only_source(&definition, &limits));
         let mut documents = Vec::new();
-        for (line, text) in samples(input, self.count.min(SAMPLES_MAX))? {
+        for (line, text) in samples(input, self.count.min(SAMPLES_MAX), &self.null)? {
             let parsed = Document::parse(text.as_bytes())
                 .map_err(|error| Failure::failed(format!("{input}:{line}: {error}")))?;
             let Document { collection: own, metadata, body } = parsed.document;

@@ -163,12 +163,12 @@ struct Report<'a> {
 
 /// Verifies one index in a snapshot. `watermarks` are the index's, read before the snapshot was taken. Tells the listener of each
 /// difference, and of its progress twice a second.
-pub(crate) fn verify(
+pub(crate) fn verify<'a>(
     index: &Arc<Index>,
     watermarks: Vec<u64>,
-    snapshot: &Snapshot<'_>,
-    mend: Option<Mend<'_>>,
-    listener: Listener<'_>,
+    snapshot: &'a Snapshot<'_>,
+    mend: Option<Mend<'a>>,
+    listener: Listener<'a>,
 ) -> Result<Verified, VerifyError> {
     let progress = finished_build(index, snapshot)?;
     // Its calls are no work of the index, and it must not end where the index is told to stop.

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::fault::phase_name;
 use super::node::{Empty, Metadata};
 use super::stats::{running_status, state};
 use super::text::time;
 use crate::index::definition::IndexDefinition;
 use crate::index::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
-use crate::script::{Phase, Texts};
+use crate::script::{Fault, Texts};
 
 /// The body of `PUT …/indexes`.
 #[derive(Debug, Deserialize)]
@@ -133,6 +134,12 @@ pub(crate) struct IndexError {
     document: String,
     action: &'static str,
     error: String,
+    script: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    function: Option<String>,
+    message: String,
+    hint: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -280,13 +287,10 @@ impl CollectionProgress {
 
 impl IndexError {
     pub(crate) fn new(record: FaultRecord) -> Self {
-        let action = match record.fault.phase {
-            Phase::Definition => "Definition",
-            Phase::Map => "Map",
-            Phase::Reduce => "Reduce",
-            Phase::Finish => "Finish",
-        };
-        Self { timestamp: time(record.at_micros), document: record.subject, action, error: record.fault.to_string() }
+        let (action, error) = (phase_name(record.fault.phase), record.fault.to_string());
+        let Fault { script, line, column, function, message, hint, .. } = record.fault;
+        let (timestamp, document) = (time(record.at_micros), record.subject);
+        Self { timestamp, document, action, error, script, line, column, function, message, hint }
     }
 }
 
