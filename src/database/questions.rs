@@ -1,4 +1,5 @@
-//! What can be asked about indexes: what a definition would do, why a value is what it is, whether all rows are right.
+//! What can be asked about indexes: how far they have come, what a definition would do, why a value is what it is, whether all
+//! rows are right.
 //!
 //! Next on the walk: `index::tryout`, `index::explain`, `index::verify`.
 
@@ -10,6 +11,7 @@ use crate::id::DocumentId;
 use crate::index::context::feeds;
 use crate::index::definition::IndexDefinition;
 use crate::index::explain::{self, ExplainError, Explanation, Page};
+use crate::index::progress::{IndexProgress, progress};
 use crate::index::status::IndexState;
 use crate::index::tryout::{SAMPLE_BYTES_MAX, SAMPLES_MAX, Sample, TryOut, TryOutError, try_out};
 use crate::index::verify::{
@@ -112,6 +114,18 @@ impl Database {
             }
         }
         Ok(samples.documents)
+    }
+
+    /// How far the indexes have come, in name order: done and to do, what failed last, whether they are stuck.
+    ///
+    /// # Errors
+    /// Where the storage fails.
+    ///
+    /// # Cost
+    /// That of [`Database::index_status`], and a look-up for each source.
+    pub fn index_progress(&self) -> Result<Vec<IndexProgress>, DatabaseError> {
+        let snapshot = self.store.snapshot();
+        Ok(self.registry.all().iter().map(|index| progress(index, &snapshot)).collect::<Result<_, _>>()?)
     }
 
     /// Explains a document: what it was made of, and what it feeds. Blocking.

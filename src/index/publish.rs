@@ -118,6 +118,7 @@ impl Publish {
         *index.record.lock() = record;
         add(&index.context.counters.outputs_written, outputs);
         add(&index.context.counters.runs, 1);
+        index.context.counters.pulse.beat();
         index.last_run_micros.store(now_micros(), Ordering::Relaxed);
         Ok(())
     }

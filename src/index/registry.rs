@@ -91,7 +91,7 @@ impl Registry {
             match check(IndexDefinition::from_record(&record), &self.limits) {
                 Ok(checked) => self.load(checked, record)?,
                 Err(reason) => {
-                    tracing::error!(index = %name, ?reason, "index.not_loaded");
+                    tracing::error!(name: "index.not_loaded", index = %name, ?reason, "the script of an index is refused; its results stay as they are");
                     self.unloaded.lock().insert(crate::id::lower(&name), record);
                 }
             }

@@ -38,6 +38,7 @@ mod node;
 mod observe;
 mod operations;
 mod patterns;
+mod progress;
 mod query;
 mod registry;
 mod router;

@@ -20,8 +20,8 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, explain, hilo,
-    identity, index_operations, index_reports, index_test, indexes, multi_get, node, observe, operations, stats,
-    streams, unsupported, verify_index,
+    identity, index_operations, index_reports, index_test, indexes, multi_get, node, observe, operations, progress,
+    stats, streams, unsupported, verify_index,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -103,7 +103,7 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/errors", named().get(index_reports::errors))
         .route("/indexes/status", named().get(index_reports::status))
         .route("/indexes/staleness", named().get(index_reports::staleness))
-        .route("/indexes/progress", named().get(index_reports::progress))
+        .route("/indexes/progress", named().get(progress::progress))
         .route("/indexes/test", named().post(index_test::run))
         .route("/indexes/verify", named().get(verify_index::report).post(verify_index::repair))
         .route("/explain", get(explain::run))

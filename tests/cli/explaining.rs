@@ -55,7 +55,7 @@ fn a_source_document_shows_all_levels_above_it() {
     let (day, all) = (id_of(&server, "Days/", "\"d0\""), id_of(&server, "All/", "all"));
     let ran = server.run(&["explain", "sales/2", "--text"]);
     let expected = format!(
-        "sales/2, in Sales\nfeeds 1 group(s) of Days\n  {day}  + {{\"total\":2.5}}\n    feeds 1 group(s) of All\n      {all}  + {{\"total\":400}}\n"
+        "sales/2, in Sales\nfeeds 1 group(s) of Days\n  {day}  + {{\"total\":2.5}}\n    feeds 1 group(s) of All\n      {all}  + {{\"total\":390}}\n"
     );
     assert_eq!(ran.stdout, expected);
 }

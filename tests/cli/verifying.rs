@@ -30,6 +30,7 @@ fn damage(server: &mut Server, what: impl FnOnce(&Store)) {
     let store = Store::open(&server.files.path().join("data/databases/main"), &StoreSettings::default()).unwrap();
     what(&store);
     store.close().unwrap();
+    drop(store);
     server.restart();
 }
 

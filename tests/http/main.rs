@@ -25,6 +25,7 @@ mod levels_of_indexes;
 mod limits;
 mod lists;
 mod nodes_and_routes;
+mod progress_of_indexes;
 mod reads_together_and_streams;
 mod results_stay_right;
 mod rubbish_on_the_wire;

@@ -33,7 +33,7 @@ pub(super) async fn follow(target: &Target, name: Option<&str>, output: OutputAr
             if term.is_term() && shown > 0 {
                 term.clear_last_lines(shown).map_err(|error| Failure::output(&error))?;
             }
-            shown = look.indexes.len() + 1;
+            shown = look.lines();
             look.print(&mut out)?;
         } else {
             let moved = look.raw.iter().filter(|index| !before.contains(index));

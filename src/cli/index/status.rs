@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::show::found;
 use crate::cli::api::{ANSWER_TIMEOUT, Api};
 use crate::cli::document::{Results, not_understood};
-use crate::cli::output::{Output, OutputArgs, grouped};
+use crate::cli::output::{Output, OutputArgs, cut, grouped, width};
 use crate::cli::{Failure, Target};
 
 /// How often a waiting command looks.
@@ -58,7 +58,17 @@ pub(super) struct Progress {
     entries: u64,
     map_errors: u64,
     reduce_errors: u64,
+    last_error: Option<LastError>,
+    stuck_reason: Option<String>,
     sources: Vec<Source>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct LastError {
+    action: String,
+    document: String,
+    error: String,
 }
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -179,7 +189,16 @@ impl Look {
     /// Prints a table with a line for each index.
     pub(super) fn print(&self, out: &mut Output) -> Result<(), Failure> {
         let rows: Vec<_> = self.indexes.iter().map(Progress::row).collect();
-        out.table(&["INDEX", "STATE", "LAG", "DOCS/S", "LEFT", "ENTRIES", "FAULTS"], &rows)
+        out.table(&["INDEX", "STATE", "LAG", "DOCS/S", "LEFT", "ENTRIES", "FAULTS"], &rows)?;
+        for line in self.indexes.iter().flat_map(Progress::troubles) {
+            out.line(&cut(&line, width()))?;
+        }
+        Ok(())
+    }
+
+    /// Lines that [`Look::print`] prints.
+    pub(super) fn lines(&self) -> usize {
+        1 + self.indexes.iter().map(|index| 1 + index.troubles().len()).sum::<usize>()
     }
 
     fn lag(&self) -> u64 {
@@ -216,12 +235,22 @@ impl Progress {
 
     fn shown_state(&self) -> String {
         match (self.state.as_str(), self.runs()) {
+            (_, true) if self.stuck_reason.is_some() => "stuck".to_owned(),
             (_, true) if self.is_building => "building".to_owned(),
             (_, true) if self.is_stale => "working".to_owned(),
             (_, true) => "current".to_owned(),
             ("Normal", false) => self.status.to_ascii_lowercase(),
             (state, false) => state.to_ascii_lowercase(),
         }
+    }
+
+    /// What keeps it from moving, and what failed last.
+    fn troubles(&self) -> Vec<String> {
+        let stuck = self.stuck_reason.iter().map(|reason| format!("{}: it does not move: {reason}", self.name));
+        let failed = self.last_error.iter().map(|LastError { action, document, error }| {
+            format!("{}: failed last: {} of {document}: {error}", self.name, action.to_lowercase())
+        });
+        stuck.chain(failed).collect()
     }
 
     fn row(&self) -> Vec<String> {

@@ -163,34 +163,6 @@ pub(crate) struct Staleness {
     staleness_reasons: Vec<String>,
 }
 
-/// Treepie's own: how far an index has come, and when it will be there.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct Progress {
-    name: String,
-    state: &'static str,
-    status: &'static str,
-    is_building: bool,
-    is_stale: bool,
-    lag: u64,
-    documents_per_second: f64,
-    seconds_left: Option<f64>,
-    entries: u64,
-    groups: u64,
-    map_errors: u64,
-    reduce_errors: u64,
-    last_run: Option<String>,
-    sources: Vec<SourceProgress>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct SourceProgress {
-    collection: Option<String>,
-    watermark: u64,
-    lag: u64,
-}
-
 /// The kind of an index. A script says it by having a `reduce`.
 pub(crate) fn kind_of(definition: &IndexDefinition) -> &'static str {
     let Texts { maps, reduce } = &definition.texts;
@@ -310,31 +282,5 @@ impl Staleness {
             format!("{lag} changes of collection '{name}' after etag {} are not taken in yet.", source.watermark)
         });
         Self { is_stale: status.stale, staleness_reasons: reasons.collect() }
-    }
-}
-
-impl Progress {
-    pub(crate) fn new(status: IndexStatus) -> Self {
-        let lags = status.sources.iter().map(|source| source.lag);
-        Self {
-            state: state(status.state),
-            status: running_status(status.state),
-            is_building: status.building,
-            is_stale: status.stale,
-            lag: lags.fold(0, u64::saturating_add),
-            documents_per_second: status.documents_per_second,
-            seconds_left: status.seconds_left,
-            entries: status.entries,
-            groups: status.groups,
-            map_errors: status.map_faults,
-            reduce_errors: status.reduce_faults,
-            last_run: status.last_run_micros.map(time),
-            sources: status
-                .sources
-                .into_iter()
-                .map(|it| SourceProgress { collection: it.collection, watermark: it.watermark, lag: it.lag })
-                .collect(),
-            name: status.name,
-        }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod index;
 pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod operation;
+pub(crate) mod progress;
 pub(crate) mod stats;
 pub(crate) mod text;
 pub(crate) mod tryout;
