@@ -112,14 +112,13 @@ impl Line {
     fn print(&self, out: &mut Output) -> Result<(), Failure> {
         let of = |index: &Option<String>| index.as_ref().map(|index| format!("{index}: ")).unwrap_or_default();
         match self {
-            Self::Progress(_) | Self::Failed { .. } => Ok(()),
+            Self::Progress(_) | Self::Failed { .. } | Self::Done { not_named: 0, .. } => Ok(()),
             Self::Difference { index, kind, family, place, detail } => {
-                out.line(&format!("{}{} in {family}: {place}: {detail}", of(index), kind.to_lowercase()))
+                out.line(&format!("{}{} in {family}: {place}: {detail}", of(index), kind.to_ascii_lowercase()))
             }
             Self::Mended { index, done: true, what } => out.line(&format!("{}mended: {what}", of(index))),
             Self::Mended { index, done: false, what } => out.line(&format!("{}not mended: {what}", of(index))),
             Self::Verified(found) => out.line(&found.sentence()),
-            Self::Done { not_named: 0, .. } => Ok(()),
             Self::Done { not_named, .. } => out.line(&format!("and {} differences more", grouped(*not_named))),
         }
     }
@@ -132,22 +131,21 @@ impl Verified {
             1 => "1 difference".to_owned(),
             more => format!("{} differences", grouped(more)),
         };
-        let mut text = format!(
-            "{}: {differences}; {} documents, {} entries, {} groups, {} artificial documents, through etag {}, in {:.1} s",
+        let count_of = |count: u64, what: &str| match count {
+            0 => String::new(),
+            count => format!("; {} {what}", grouped(count)),
+        };
+        format!(
+            "{}: {differences}; {} documents, {} entries, {} groups, {} artificial documents, through etag {}, in {:.1} s{}{}",
             self.index,
             grouped(self.documents),
             grouped(self.entries),
             grouped(self.groups),
             grouped(self.artificial_documents),
             self.through_etag,
-            self.seconds
-        );
-        if self.documents_waiting > 0 {
-            text += &format!("; {} documents wait to be taken in", grouped(self.documents_waiting));
-        }
-        if self.interrupted > 0 {
-            text += &format!("; {} scripts were interrupted", grouped(self.interrupted));
-        }
-        text
+            self.seconds,
+            count_of(self.documents_waiting, "documents wait to be taken in"),
+            count_of(self.interrupted, "scripts were interrupted")
+        )
     }
 }

@@ -15,8 +15,8 @@ use crate::index::progress::{IndexProgress, progress};
 use crate::index::status::IndexState;
 use crate::index::tryout::{SAMPLE_BYTES_MAX, SAMPLES_MAX, Sample, TryOut, TryOutError, try_out};
 use crate::index::verify::{
-    Difference, DifferenceKind, Listener, Verified, VerifyError, VerifyEvent, drop_generation, stray_generations,
-    verify,
+    Difference, DifferenceKind, Listener, REPORT_EVERY, Verified, VerifyError, VerifyEvent, drop_generation,
+    stray_generations, verify,
 };
 use crate::script::{Limits, Program, STACK_BYTES};
 use crate::store::StoreError;
@@ -223,8 +223,21 @@ impl Verifier<'_> {
 
     /// Documents, feeds and counts: the store's own invariants, which nothing can mend.
     fn documents(&mut self) -> Result<Option<u64>, DatabaseError> {
+        let (snapshot, mut is_over, mut last) = (self.database.store.snapshot(), false, Instant::now());
+        let details = snapshot.verify_while(&mut |rows| {
+            if last.elapsed() >= REPORT_EVERY {
+                last = Instant::now();
+                let index = "documents, feeds and counts".to_owned();
+                let found = Verified { index, documents: rows, ..Verified::default() };
+                is_over = (self.listener)(VerifyEvent::Progress(found)).is_break();
+            }
+            !is_over
+        })?;
+        if is_over {
+            return Ok(None);
+        }
         let mut count = 0;
-        for detail in self.database.store.snapshot().verify()? {
+        for detail in details {
             count += 1;
             let (kind, family, place) = (DifferenceKind::Changed, "documents", String::new());
             let difference = Difference { index: None, kind, family, place, detail };
@@ -291,7 +304,9 @@ impl Verifier<'_> {
     /// Verifies an index once, as soon as it is built.
     fn round(&mut self, name: &str, mends: bool) -> Result<Option<Verified>, DatabaseError> {
         let begun = Instant::now();
-        self.catch_up(name, CATCH_UP.min(self.options.patience))?;
+        if !self.catch_up(name, CATCH_UP.min(self.options.patience))? {
+            return Ok(None);
+        }
         loop {
             let missing = || DatabaseError::NoIndex { name: name.to_owned() };
             let index = self.database.registry.get(name).ok_or_else(missing)?;
@@ -324,21 +339,31 @@ impl Verifier<'_> {
                         let indexes = vec![name.to_owned()];
                         return Err(DatabaseError::StillStale { waited: begun.elapsed(), indexes });
                     }
-                    self.catch_up(name, left)?;
+                    if !self.catch_up(name, left)? {
+                        return Ok(None);
+                    }
                 }
             }
         }
     }
 
-    /// Waits for an index that runs, not for ever.
-    fn catch_up(&self, name: &str, patience: Duration) -> Result<(), DatabaseError> {
-        if self.state(name)? != IndexState::Normal {
-            return Ok(());
+    /// Waits for an index that runs, not for ever. `false`: the listener has heard enough.
+    fn catch_up(&mut self, name: &str, patience: Duration) -> Result<bool, DatabaseError> {
+        let begun = Instant::now();
+        while self.state(name)? == IndexState::Normal {
+            let left = patience.saturating_sub(begun.elapsed());
+            match self.database.wait_for_indexes(Some(&[name.to_owned()]), left.min(REPORT_EVERY)) {
+                Err(DatabaseError::StillStale { .. }) if !left.is_zero() => {
+                    let found = Verified { index: name.to_owned(), took: begun.elapsed(), ..Verified::default() };
+                    if self.tell(VerifyEvent::Progress(found)).is_break() {
+                        return Ok(false);
+                    }
+                }
+                Err(DatabaseError::StillStale { .. }) | Ok(()) => break,
+                Err(error) => return Err(error),
+            }
         }
-        match self.database.wait_for_indexes(Some(&[name.to_owned()]), patience) {
-            Err(DatabaseError::StillStale { .. }) => Ok(()),
-            outcome => outcome,
-        }
+        Ok(true)
     }
 
     fn state(&self, name: &str) -> Result<IndexState, DatabaseError> {

@@ -4,6 +4,8 @@
 //! other: `map` a changed document, compare its `entry`s with what it emitted before, take the differences into the reduce
 //! `tree` of each `group`, and `publish` index rows, artificial documents and watermark in one commit. `retire` cleans up.
 //!
+//! `tryout`, `explain`, `verify` and `progress` answer questions about all this and change nothing.
+//!
 //! Next on the walk: `registry`.
 
 pub(crate) mod context;

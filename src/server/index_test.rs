@@ -88,7 +88,9 @@ fn read(query: &Query, body: &[u8]) -> Result<(IndexDefinition, Samples), ApiErr
     };
     let ids: Vec<String> = query.all("id").filter(|id| !id.is_empty()).map(str::to_owned).collect();
     let samples = match sent {
-        Some(documents) => Samples::Sent(documents.iter().enumerate().map(sample).collect::<Result<_, _>>()?),
+        Some(documents) => Samples::Sent(
+            documents.iter().enumerate().map(|(place, document)| sample(place, document)).collect::<Result<_, _>>()?,
+        ),
         None if !ids.is_empty() => Samples::Stored(Chosen::Ids(ids)),
         None => {
             let count = count.map_or(COUNT, |count| usize::try_from(count).unwrap_or(SAMPLES_MAX));
@@ -99,7 +101,7 @@ fn read(query: &Query, body: &[u8]) -> Result<(IndexDefinition, Samples), ApiErr
 }
 
 /// A document that came along, under its own id or one made from its place.
-fn sample((place, document): (usize, &Box<RawValue>)) -> Result<Sample, ApiError> {
+fn sample(place: usize, document: &RawValue) -> Result<Sample, ApiError> {
     let parsed = Document::parse(document.get().as_bytes())
         .map_err(|error| ApiError::from(error).at(&format!("document {place}")))?;
     let Document { collection, metadata, body } = parsed.document;

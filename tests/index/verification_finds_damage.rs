@@ -51,6 +51,12 @@ fn try_verify(world: &World, index: Option<&str>, repair: bool) -> Result<Told, 
     Ok(told)
 }
 
+/// Nothing that was left alone may differ from what it should be.
+pub(crate) fn assert_sound(world: &World) {
+    let told = verify(world, None, false);
+    assert_eq!(told.left, Some(0), "{told:#?}");
+}
+
 /// 700 documents: a group with a tree of several levels, a small one, and one that is the document's own.
 fn world() -> World {
     let world = World::new();

@@ -248,7 +248,7 @@ impl Progress {
     fn troubles(&self) -> Vec<String> {
         let stuck = self.stuck_reason.iter().map(|reason| format!("{}: it does not move: {reason}", self.name));
         let failed = self.last_error.iter().map(|LastError { action, document, error }| {
-            format!("{}: failed last: {} of {document}: {error}", self.name, action.to_lowercase())
+            format!("{}: failed last: {} of {document}: {error}", self.name, action.to_ascii_lowercase())
         });
         stuck.chain(failed).collect()
     }

@@ -221,7 +221,7 @@ impl Tried<'_> {
             out.line(&format!("failed: {}: {fault}", cut(subject, 80)))?;
         }
         for UnknownField { phase, field, reads } in &self.unknown_fields {
-            let phase = phase.to_lowercase();
+            let phase = phase.to_ascii_lowercase();
             out.line(&format!("nothing has the field {field}, which {phase} read {} times", grouped(*reads)))?;
         }
         match self.not_taken {

@@ -237,7 +237,13 @@ impl<'a> Trial<'a> {
             if !trial.goes_on() {
                 break;
             }
-            let group = reduce::group(&trial.checked.output, &trial.checked.program, &mut trial.runner, &key, &entries);
+            let group = reduce::group(
+                trial.checked.output.as_deref(),
+                &trial.checked.program,
+                &mut trial.runner,
+                &key,
+                &entries,
+            );
             trial.out.reduce.absorb(&group.reduce);
             trial.out.finish.absorb(&group.finish);
             trial.out.groups.push(group);

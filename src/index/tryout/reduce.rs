@@ -11,7 +11,7 @@ use crate::script::{Fault, Program, Runner};
 
 /// Reduces and finishes a group.
 pub(super) fn group(
-    output: &Option<String>,
+    output: Option<&str>,
     program: &Program,
     runner: &mut Runner,
     key: &[u8],
@@ -34,7 +34,7 @@ pub(super) fn group(
     });
     TriedGroup {
         key: json(key),
-        id: output.as_ref().map(|output| artificial_id(output, &group_hash(key))),
+        id: output.map(|output| artificial_id(output, &group_hash(key))),
         entries: entries.len() as u64,
         result,
         reduce,

@@ -34,7 +34,7 @@ use crate::store::snapshot::Snapshot;
 pub(crate) use strays::{drop_generation, stray_generations};
 
 /// The time between two reports of progress.
-const REPORT_EVERY: Duration = Duration::from_millis(500);
+pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(500);
 
 /// What a verification tells while it runs.
 #[derive(Clone, Debug)]
