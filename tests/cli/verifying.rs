@@ -51,7 +51,7 @@ fn a_sound_database_is_verified_with_one_line_for_each_index() {
 #[test]
 fn a_damaged_row_and_a_changed_document_are_named_and_mended() {
     let mut server = server();
-    let sound = server.run(&["list", "--collection", "Sums", "--text"]).stdout;
+    let sound = server.run(&["list", "--prefix", "Sums/", "--text"]).stdout;
     damage(&mut server, |store| {
         let key = {
             let snapshot = store.snapshot();
@@ -84,7 +84,7 @@ fn a_damaged_row_and_a_changed_document_are_named_and_mended() {
     let is = |event: &str, it: &Value| it["Event"] == event;
     assert_eq!(told.iter().filter(|it| is("Difference", it)).count(), 1, "{told:?}");
     assert!(told.iter().any(|it| is("Mended", it) && it["What"].as_str().unwrap().contains("documents")), "{told:?}");
-    assert_eq!(server.run(&["list", "--collection", "Sums", "--text"]).stdout, sound);
+    assert_eq!(server.run(&["list", "--prefix", "Sums/", "--text"]).stdout, sound);
 }
 
 #[test]
