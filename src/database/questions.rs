@@ -12,7 +12,7 @@ use crate::index::context::feeds;
 use crate::index::definition::IndexDefinition;
 use crate::index::explain::{self, ExplainError, Explanation, Page};
 use crate::index::progress::{IndexProgress, progress};
-use crate::index::status::IndexState;
+use crate::index::status::{IndexState, IndexStatus};
 use crate::index::tryout::{SAMPLE_BYTES_MAX, SAMPLES_MAX, Sample, TryOut, TryOutError, try_out};
 use crate::index::verify::{
     Difference, DifferenceKind, Listener, REPORT_EVERY, Verified, VerifyError, VerifyEvent, drop_generation,
@@ -116,7 +116,7 @@ impl Database {
         Ok(samples.documents)
     }
 
-    /// How far the indexes have come, in name order: done and to do, what failed last, whether they are stuck.
+    /// How far the indexes have come, in the order of [`Database::index_status`]: done and to do, what failed last, whether they are stuck.
     ///
     /// # Errors
     /// Where the storage fails.
@@ -125,7 +125,8 @@ impl Database {
     /// That of [`Database::index_status`], and a look-up for each source.
     pub fn index_progress(&self) -> Result<Vec<IndexProgress>, DatabaseError> {
         let snapshot = self.store.snapshot();
-        Ok(self.registry.all().iter().map(|index| progress(index, &snapshot)).collect::<Result<_, _>>()?)
+        let look = |status: IndexStatus| progress(self.registry.get(&status.name).as_deref(), status, &snapshot);
+        Ok(self.index_status()?.into_iter().map(look).collect::<Result<_, _>>()?)
     }
 
     /// Explains a document: what it was made of, and what it feeds. Blocking.
@@ -203,7 +204,7 @@ impl Verifier<'_> {
     fn run(mut self) -> Result<Option<u64>, DatabaseError> {
         let names = match &self.options.index {
             Some(name) => vec![name.clone()],
-            None => self.database.indexes().into_iter().map(|definition| definition.name).collect(),
+            None => self.database.registry.all().iter().map(|index| index.context.name.to_string()).collect(),
         };
         let mut left = Some(0);
         if self.options.index.is_none() {

@@ -39,9 +39,12 @@ impl IndexProgress {
 /// Slices of the hash space in which a first build reduces.
 const SLICES: f64 = super::first_build::SLICES as f64;
 
-/// Looks at one index.
-pub(crate) fn progress(index: &Index, snapshot: &Snapshot<'_>) -> Result<IndexProgress, StoreError> {
-    let status = index.status(snapshot)?;
+/// Looks at one index of that status; at `None`, whose stored script is refused, there is little to see.
+pub(crate) fn progress(
+    index: Option<&Index>,
+    status: IndexStatus,
+    snapshot: &Snapshot<'_>,
+) -> Result<IndexProgress, StoreError> {
     let mut totals = Vec::with_capacity(status.sources.len());
     for source in &status.sources {
         totals.push(match &source.collection {
@@ -49,18 +52,23 @@ pub(crate) fn progress(index: &Index, snapshot: &Snapshot<'_>) -> Result<IndexPr
             None => snapshot.count().map(|count| count.documents + count.tombstones)?,
         });
     }
-    let reduced = match index.progress.lock().phase {
-        PhaseRecord::Sweeping { slice } => Some(f64::from(slice) / SLICES),
+    let reduced = match index.map(Index::phase) {
+        Some(PhaseRecord::Sweeping { slice }) => Some(f64::from(slice) / SLICES),
         _ => None,
     };
-    let stuck = match status.state {
-        IndexState::Normal if status.stale => index.context.counters.pulse.stuck(),
-        IndexState::Error => Some(Stuck {
-            reason: "too many of its calls failed; put a corrected script, or reset it".to_owned(),
+    let stuck = match (status.state, index) {
+        (IndexState::Normal, Some(index)) if status.stale => index.context.counters.pulse.stuck(),
+        (IndexState::Error, _) => Some(Stuck {
+            reason: match index {
+                Some(_) => {
+                    "too many of its calls failed; put a corrected script, or let it go on with resume".to_owned()
+                }
+                None => "its stored script is refused by this version; put a corrected one".to_owned(),
+            },
             since_micros: status.last_run_micros.unwrap_or_default(),
         }),
         _ => None,
     };
-    let last_fault = index.fault_records().pop();
+    let last_fault = index.and_then(|index| index.fault_records().pop());
     Ok(IndexProgress { status, totals, reduced, last_fault, stuck })
 }

@@ -82,7 +82,7 @@ fn read(query: &Query, body: &[u8]) -> Result<(IndexDefinition, Samples), ApiErr
         count = count.or(trial.max_documents_to_process);
         sent = trial.documents;
         trial.index_definition.entry("Name").or_insert_with(|| name.into());
-        read_definition(&trial.index_definition)?
+        read_definition(&trial.index_definition)?.definition
     } else {
         IndexDefinition::from_script(name, text)
     };

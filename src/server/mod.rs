@@ -32,6 +32,7 @@ mod index_test;
 mod index_wait;
 mod indexes;
 mod json;
+mod json_body;
 mod listing;
 mod multi_get;
 mod node;

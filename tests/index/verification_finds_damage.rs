@@ -196,7 +196,8 @@ fn a_missing_changed_or_foreign_artificial_document_is_found_and_only_it_is_writ
 #[test]
 fn counts_that_do_not_add_up_are_found() {
     let world = world();
-    let mut progress = rows(&world, Family::Meta).into_iter().filter(|(key, _)| key.starts_with(b"index-progress/"));
+    let mut progress =
+        rows(&world, Family::Meta).into_iter().filter(|(key, _)| key.starts_with(b"generation-progress/"));
     let (key, mut value) = progress.next().unwrap();
     // Numbers from 251 on stand as a mark and two bytes; one of them is the count of entries, 700.
     for at in 0..value.len() - 2 {

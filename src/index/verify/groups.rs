@@ -4,6 +4,7 @@
 //!
 //! Next on the walk: `nodes`.
 
+use super::super::blocked;
 use super::super::group::{GroupReduce, plan_output, subject};
 use super::super::records::{GroupRecord, GroupResult, decode, encode};
 use super::super::tree::{Built, TreeBuilder, TreeError};
@@ -105,6 +106,10 @@ impl<'s> Verification<'_, 's> {
         nodes.end(&mut self.report, finished.as_ref().ok().map(|(_, built)| built.height), &mut pass.nodes)?;
         match finished {
             Ok(((result, body), built)) => {
+                if self.comes_back(&hash, &record, present.as_ref())? {
+                    self.report.found.waiting += 1;
+                    return Ok(());
+                }
                 let result = self.output(&hash, present.as_ref(), result, body)?;
                 self.compare_record(&record, &built, result, stored.as_deref())
             }
@@ -120,6 +125,17 @@ impl<'s> Verification<'_, 's> {
                 "the tree can't be computed".to_owned(),
             ),
         }
+    }
+
+    /// Whether a foreign document has gone from under the group's id, and the index has yet to notice.
+    fn comes_back(
+        &self,
+        hash: &GroupHash,
+        record: &GroupRecord,
+        present: Option<&StoredDocument>,
+    ) -> Result<bool, VerifyError> {
+        let is_blocked = matches!(record.result, GroupResult::Fault(_)) && present.is_none();
+        Ok(is_blocked && blocked::is_marked(self.snapshot, self.context.generation, hash)?)
     }
 
     /// Compares the group's artificial document; returns the result that its row should hold.

@@ -24,11 +24,13 @@ use std::time::{Duration, Instant};
 use super::context::Context;
 use super::counters::Counters;
 use super::live::Index;
-use super::records::{PhaseRecord, ProgressRecord, decode, progress_name};
+use super::records::{
+    DefinitionRecord, PhaseRecord, ProgressRecord, decode, definition_name, progress_name, replacement_name,
+};
 use crate::script::{Fault, Runner};
 use crate::store::StoreError;
 use crate::store::commit::Operation;
-use crate::store::keyspace::Family;
+use crate::store::keyspace::{Family, Generation};
 use crate::store::snapshot::Snapshot;
 
 pub(crate) use strays::{drop_generation, stray_generations};
@@ -195,13 +197,25 @@ pub(crate) fn verify<'a>(
     Ok(found)
 }
 
-/// The progress that a snapshot shows of an index, which must be past its build.
+/// The progress that a snapshot shows of an index, which must be past its build, and not changing over to another generation: then
+/// its documents are neither the one's nor the other's.
 fn finished_build(index: &Index, snapshot: &Snapshot<'_>) -> Result<ProgressRecord, VerifyError> {
     let building = || VerifyError::Building(index.context.name.to_string());
-    let row = snapshot.row(Family::Meta, progress_name(index.context.number).as_bytes())?.ok_or_else(building)?;
-    let progress: ProgressRecord = decode("meta", &row)?;
-    let is_whole = progress.generation == index.context.generation.0 && progress.phase == PhaseRecord::Live;
-    if is_whole { Ok(progress) } else { Err(building()) }
+    let (number, generation) = (index.context.number, index.context.generation);
+    let definition = |name: String| -> Result<Option<DefinitionRecord>, StoreError> {
+        snapshot.row(Family::Meta, name.as_bytes())?.map(|row| decode("meta", &row)).transpose()
+    };
+    let progress = |generation| -> Result<Option<ProgressRecord>, StoreError> {
+        let row = snapshot.row(Family::Meta, progress_name(generation).as_bytes())?;
+        row.map(|row| decode("meta", &row)).transpose()
+    };
+    let serves = definition(definition_name(number))?.is_some_and(|record| record.generation == generation.0);
+    if let Some(replacement) = definition(replacement_name(number))?
+        && let Some(PhaseRecord::Swapping { .. }) = progress(Generation(replacement.generation))?.map(|it| it.phase)
+    {
+        return Err(building());
+    }
+    progress(generation)?.filter(|progress| serves && progress.phase == PhaseRecord::Live).ok_or_else(building)
 }
 
 impl Report<'_> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::records::{DEFINITIONS, DefinitionRecord, MapDocument, decode};
+use super::super::records::{DEFINITIONS, DefinitionRecord, MapDocument, REPLACEMENTS, decode};
 use super::super::retire::generation_rows;
 use super::{DifferenceKind, Verification, VerifyError};
 use crate::store::commit::{Author, Commit};
@@ -70,9 +70,11 @@ pub(crate) fn stray_generations(snapshot: &Snapshot<'_>) -> Result<Vec<(Generati
 
 fn known_generations(snapshot: &Snapshot<'_>) -> Result<BTreeSet<u32>, StoreError> {
     let mut known = BTreeSet::new();
-    let mut scan = snapshot.rows(Family::Meta, KeyRange::prefix(DEFINITIONS.as_bytes()), Direction::Forward);
-    while let Some((_, value)) = scan.next_row()? {
-        known.insert(decode::<DefinitionRecord>("meta", value)?.generation);
+    for prefix in [DEFINITIONS, REPLACEMENTS] {
+        let mut scan = snapshot.rows(Family::Meta, KeyRange::prefix(prefix.as_bytes()), Direction::Forward);
+        while let Some((_, value)) = scan.next_row()? {
+            known.insert(decode::<DefinitionRecord>("meta", value)?.generation);
+        }
     }
     Ok(known)
 }

@@ -9,15 +9,19 @@ use super::stats::{running_status, state};
 use super::text::time;
 use crate::index::progress::IndexProgress;
 use crate::index::pulse::Stuck;
-use crate::index::status::{IndexStatus, SourceStatus};
+use crate::index::status::{IndexPhase, IndexStatus, SourceStatus};
 
 /// How far an index has come, and when it will be there.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Progress {
     name: String,
+    /// The index whose place this one is to take.
+    replaces: Option<String>,
     state: &'static str,
     status: &'static str,
+    /// `Mapping`, `Reducing`, `Swapping` or `Live`.
+    phase: &'static str,
     is_building: bool,
     is_stale: bool,
     /// Changes to take in, and those taken in.
@@ -74,8 +78,15 @@ impl Progress {
         let (stuck_reason, stuck_since) =
             stuck.map(|Stuck { reason, since_micros }| (reason, time(since_micros))).unzip();
         Self {
+            replaces: status.replaces.clone(),
             state: state(status.state),
             status: running_status(status.state),
+            phase: match status.phase {
+                IndexPhase::Mapping => "Mapping",
+                IndexPhase::Reducing => "Reducing",
+                IndexPhase::Swapping => "Swapping",
+                IndexPhase::Live => "Live",
+            },
             is_building: status.building,
             is_stale: status.stale,
             lag,
