@@ -47,7 +47,25 @@ struct Explanation<'a> {
     group: Option<Group<'a>>,
     #[serde(borrow)]
     feeds: Vec<Feeding<'a>>,
+    loaded_by: Vec<LoadedBy>,
     is_cut: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct LoadedBy {
+    index: String,
+    ids: Vec<String>,
+    is_cut: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Entry<'a> {
+    #[serde(borrow)]
+    key: &'a RawValue,
+    #[serde(borrow)]
+    value: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +101,8 @@ struct Feeding<'a> {
     total_groups: u64,
     #[serde(borrow)]
     groups: Vec<FedGroup<'a>>,
+    #[serde(borrow)]
+    entries: Vec<Entry<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -161,6 +181,10 @@ impl Explanation<'_> {
             group.print(out)?;
         }
         print_feeds(&self.feeds, 0, out)?;
+        for LoadedBy { index, ids, is_cut } in &self.loaded_by {
+            let more = if *is_cut { ", …" } else { "" };
+            out.line(&cut(&format!("loaded for {index} by {}{more}", ids.join(", ")), width()))?;
+        }
         if self.is_cut {
             out.line("… it feeds more than is shown; ask about one of these")?;
         }
@@ -192,7 +216,11 @@ fn print_feeds(feeds: &[Feeding<'_>], depth: usize, out: &mut Output) -> Result<
     let margin = "  ".repeat(depth);
     for feeding in feeds {
         let behind = if feeding.is_current { "" } else { ", which has not taken in its newest version yet" };
-        out.line(&format!("{margin}feeds {} group(s) of {}{behind}", grouped(feeding.total_groups), feeding.index))?;
+        let what = if feeding.entries.is_empty() { "group(s)" } else { "entries" };
+        out.line(&format!("{margin}feeds {} {what} of {}{behind}", grouped(feeding.total_groups), feeding.index))?;
+        for entry in &feeding.entries {
+            out.line(&cut(&format!("{margin}  {}  {}", entry.key.get(), entry.value.get()), width()))?;
+        }
         if let Some(fault) = &feeding.fault {
             out.line(&format!("{margin}  nothing, since its map failed: {fault}"))?;
         }

@@ -10,6 +10,7 @@ mod hilo;
 mod indexes;
 mod questions;
 mod requests;
+mod results;
 mod watch;
 
 use std::path::Path;
@@ -27,6 +28,7 @@ use requests::Requests;
 
 pub use documents::Written;
 pub use questions::{Chosen, VerifyOptions};
+pub use results::{IndexResult, ResultRange};
 pub use watch::Watch;
 
 /// The settings of a database.

@@ -13,7 +13,7 @@ use crate::index::definition::IndexDefinition;
 use crate::index::explain::{self, ExplainError, Explanation, Page};
 use crate::index::progress::{IndexProgress, progress};
 use crate::index::status::{IndexState, IndexStatus};
-use crate::index::tryout::{SAMPLE_BYTES_MAX, SAMPLES_MAX, Sample, TryOut, TryOutError, try_out};
+use crate::index::tryout::{SAMPLE_BYTES_MAX, SAMPLES_MAX, Sample, TryOut, TryOutError, try_out_from};
 use crate::index::verify::{
     Difference, DifferenceKind, Listener, REPORT_EVERY, Verified, VerifyError, VerifyEvent, drop_generation,
     stray_generations, verify,
@@ -55,7 +55,7 @@ impl Database {
     /// The definition is refused by itself, or a read failed. What its scripts do wrong stands in the [`TryOut`].
     ///
     /// # Cost
-    /// See [`try_out`]; at most 10,000 documents of together 64 MiB are read.
+    /// See [`try_out`](crate::index::tryout::try_out); at most 10,000 documents of together 64 MiB are read.
     pub fn try_index(&self, definition: IndexDefinition, chosen: &Chosen) -> Result<TryOut, DatabaseError> {
         let samples = self.samples(&definition, self.script_limits(), chosen)?;
         self.try_index_on(definition, samples)
@@ -67,13 +67,15 @@ impl Database {
     /// The definition is refused by itself.
     ///
     /// # Cost
-    /// See [`try_out`].
+    /// See [`try_out`](crate::index::tryout::try_out).
     pub fn try_index_on(&self, definition: IndexDefinition, samples: Vec<Sample>) -> Result<TryOut, DatabaseError> {
         let name = definition.name.clone();
-        try_out(definition, self.script_limits(), samples).map_err(|error| match error {
-            TryOutError::Script(fault) => DatabaseError::Script { name, fault },
-            TryOutError::Definition(reason) => DatabaseError::Definition { name, reason },
-            TryOutError::Thread(detail) => DatabaseError::Store(StoreError::Closed(detail)),
+        try_out_from(definition, self.script_limits(), samples, Some(self.store.shared_snapshot())).map_err(|error| {
+            match error {
+                TryOutError::Script(fault) => DatabaseError::Script { name, fault },
+                TryOutError::Definition(reason) => DatabaseError::Definition { name, reason },
+                TryOutError::Thread(detail) => DatabaseError::Store(StoreError::Closed(detail)),
+            }
         })
     }
 
@@ -313,7 +315,7 @@ impl Verifier<'_> {
             let index = self.database.registry.get(name).ok_or_else(missing)?;
             let watermarks = index.progress.lock().watermarks.clone();
             let store = &self.database.store;
-            let snapshot = store.snapshot();
+            let snapshot = store.shared_snapshot();
             let number = index.context.number;
             let mut mend = |operation: Operation| {
                 let author = Author::Index(number);

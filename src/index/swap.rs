@@ -44,6 +44,9 @@ impl Worker {
         if self.index.context.output.is_some() && !self.work_slices(Work::Merge, first)? {
             return Ok(Next::Again);
         }
+        if !self.merge_references()? {
+            return Ok(Next::Again);
+        }
         match self.index.is_replacement() {
             true => self.flip()?,
             false => self.publish(Publish::phase(PhaseRecord::Live))?,

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rhai::Dynamic;
 
+use super::functions::load::Loads;
 use super::host::{List, Object};
 use super::problem::{Failure, limit};
 use super::watch::Watch;
@@ -31,6 +32,8 @@ pub(super) enum Ended {
     Wall,
     /// The stop flag.
     Stopped,
+    /// A document to be loaded could not be read.
+    Unread,
 }
 
 /// The state of the call that an engine is running, if any.
@@ -45,6 +48,7 @@ pub(super) struct State {
     pub(super) emitted: RefCell<Vec<Emitted>>,
     pub(super) emitted_bytes: Cell<usize>,
     pub(super) settings: RefCell<Settings>,
+    pub(super) loads: Loads,
     /// Notes what is read, where somebody wants to know.
     pub(super) watch: OnceCell<Rc<Watch>>,
 }
@@ -56,6 +60,7 @@ pub(super) struct Settings {
     pub(super) sources: Vec<(Option<String>, String)>,
     pub(super) output: Option<String>,
     pub(super) reference: Option<String>,
+    pub(super) reference_collection: Option<String>,
 }
 
 impl State {
@@ -70,13 +75,15 @@ impl State {
             emitted: RefCell::default(),
             emitted_bytes: Cell::new(0),
             settings: RefCell::default(),
+            loads: Loads::default(),
             watch: OnceCell::new(),
         }
     }
 
-    /// A state like a new one, with the same limits, stop flag and watch.
+    /// A state like a new one, with the same limits, stop flag, loader and watch.
     pub(super) fn renewed(&self) -> Self {
-        Self { watch: self.watch.clone(), ..Self::new(self.limits.clone(), Arc::clone(&self.stop)) }
+        let (loads, watch) = (self.loads.clone(), self.watch.clone());
+        Self { loads, watch, ..Self::new(self.limits.clone(), Arc::clone(&self.stop)) }
     }
 
     /// A field of an object is about to be read.
@@ -103,6 +110,7 @@ impl State {
         self.ended.set(None);
         self.emitted.borrow_mut().clear();
         self.emitted_bytes.set(0);
+        self.loads.begin();
     }
 
     /// Operations of this call so far.
@@ -152,6 +160,12 @@ impl State {
             Some(_) => Err(limit("the call was ended", "")),
             None => Ok(()),
         }
+    }
+
+    /// Ends the call because a document could not be read.
+    pub(super) fn interrupt(&self, reason: String) -> Failure {
+        self.ended.set(Some(Ended::Unread));
+        limit(reason, "")
     }
 
     /// Charges work on text.

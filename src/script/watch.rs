@@ -47,9 +47,11 @@ impl Watch {
         let phase = state.phase.get();
         let path = match (phase, object.place()) {
             (Phase::Reduce | Phase::Finish, _) => name.to_owned(),
-            (_, Some(place)) => match self.path(place) {
-                Some(path) => joined(path, name),
-                None => return,
+            (_, Some(place)) => match (self.path(place), object.about()) {
+                (Some(path), _) => joined(path, name),
+                // A document that was loaded.
+                (None, Some(about)) => format!("{}: {name}", about.collection),
+                (None, None) => return,
             },
             (_, None) if object.about().is_some() => name.to_owned(),
             _ => return,

@@ -15,7 +15,7 @@ use super::query::Query;
 use super::registry::Lease;
 use super::router::Shared;
 use super::stream::{self, Ended, Outlet};
-use super::wire::index::{Results, kind_of};
+use super::wire::index::Results;
 use super::wire::progress::Progress;
 
 /// The time between two reports of a stream.
@@ -76,12 +76,8 @@ async fn report(host: &Host, lease: &Arc<Lease>, query: &Arc<Query>) -> Result<V
             return Err(ApiError::no_index(missing));
         }
         found.retain(|it| names.is_empty() || names.iter().any(|name| is_named(name, &it.status.name)));
-        let kind = |name: &str| lease.index(name).as_ref().map_or("MapReduce", kind_of);
-        let lines = found.into_iter().map(|it| {
-            let kind = kind(&it.status.name);
-            Progress::new(it, kind)
-        });
-        serde_json::to_vec(&Results::plain(lines.collect())).map_err(|error| ApiError::internal(error.to_string()))
+        let lines = found.into_iter().map(Progress::new).collect();
+        serde_json::to_vec(&Results::plain(lines)).map_err(|error| ApiError::internal(error.to_string()))
     })
     .await
 }

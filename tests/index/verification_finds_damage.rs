@@ -317,3 +317,111 @@ fn an_index_that_is_not_there_is_refused_by_name_and_one_that_never_ends_its_bui
         Err(other) => panic!("{other}"),
     }
 }
+
+/// Indexes with everything besides: entries in key order, loaded documents, reference documents.
+fn wide_world() -> World {
+    let world = World::new();
+    world.index(
+        "Sums",
+        r#"source("Orders"); output("Sums"); reference("sums/{Region}");
+           fn map(doc) {
+               let customer = load(doc.customer, "Customers");
+               emit(#{ Region: customer.region ?? "nowhere", k: doc.k }, #{ n: 1 });
+           }
+           fn reduce(key, values) { #{ n: values.sum("n") } }"#,
+    );
+    world.index("ByK", r#"source("Orders"); fn map(doc) { emit(doc.k, #{ v: doc.v }); emit(doc.k, #{ v: 0 }); }"#);
+    for number in 0..20 {
+        world.put("Customers", &format!("customers/{number}"), &format!(r#"{{"region":"r{}"}}"#, number % 4));
+    }
+    let order = |number: u32| {
+        let customer = format!("customers/{}", number % 25);
+        put(
+            "Orders",
+            &format!("orders/{number}"),
+            &format!(r#"{{"k":{},"v":{number},"customer":"{customer}"}}"#, number % 7),
+        )
+    };
+    world.write((0..150).map(order).collect());
+    world.sync();
+    world
+}
+
+#[test]
+fn rows_in_key_order_of_loads_and_of_references_are_found_and_mended_too() {
+    let world = wide_world();
+    assert_eq!(verify(&world, None, false).left, Some(0));
+    for family in [Family::MapKeys, Family::Loads, Family::ReduceKeys, Family::References] {
+        let name = family.name();
+        let sound = (world.rows(), world.bodies("Sums"));
+        let (first, last) = (rows(&world, family).remove(0), rows(&world, family).pop().unwrap());
+        assert_ne!(first, last, "{name}");
+        let damages = [
+            (DifferenceKind::Missing, RowChange::Delete { family, key: first.0.clone() }),
+            (DifferenceKind::Changed, RowChange::Put { family, key: last.0.clone(), value: b"\x07other".to_vec() }),
+            (DifferenceKind::Foreign, RowChange::Put { family, key: neighbour(&last), value: last.1.clone() }),
+        ];
+        for (kind, damage) in damages {
+            // A build anew gives the rows of the family other generations, and so other keys, from the second on.
+            let damage = of_present(&world, damage);
+            change(&world, vec![damage]);
+            let told = verify(&world, None, false);
+            assert!(told.kinds().contains(&(kind, name)), "{kind:?} {name}: {told:#?}");
+            assert_eq!(verify(&world, None, true).left, Some(0), "{kind:?} {name}");
+            assert!((world.rows(), world.bodies("Sums")) == sound, "{kind:?} {name} is mended");
+        }
+    }
+}
+
+/// The same change in the generation that has rows of this family now.
+fn of_present(world: &World, damage: RowChange) -> RowChange {
+    let moved = |family: Family, key: Vec<u8>| {
+        let present = rows(world, family).remove(0).0;
+        [&present[..4], &key[4..]].concat()
+    };
+    match damage {
+        RowChange::Put { family, key, value } => RowChange::Put { family, key: moved(family, key), value },
+        RowChange::Delete { family, key } => RowChange::Delete { family, key: moved(family, key) },
+        other => other,
+    }
+}
+
+#[test]
+fn a_reference_document_that_was_changed_taken_away_or_made_up_is_found_and_mended() {
+    let world = wide_world();
+    let reference = world.database().store().snapshot().claim("Sums").unwrap().unwrap().owner;
+    let collection = world.get("sums/r0").unwrap().collection;
+    let commit = |operation: Operation| {
+        let author = Author::Index(reference);
+        world.database().store().commit(Commit { author, operations: vec![operation], ..Commit::default() }).unwrap();
+    };
+    let put = |id: &str| Operation::Put {
+        id: PutId::Given(DocumentId::existing(id).unwrap()),
+        document: Document { collection: collection.clone(), metadata: "{}".to_owned(), body: "{}".to_owned() },
+        flags: DocumentFlags { artificial: true },
+        expected: Expected::Any,
+    };
+    let gone = Operation::Delete { id: DocumentId::existing("sums/r1").unwrap(), expected: Expected::Any };
+    let before = world.bodies(&collection);
+    for (kind, damage) in [
+        (DifferenceKind::Changed, put("sums/r0")),
+        (DifferenceKind::Missing, gone),
+        (DifferenceKind::Foreign, put("sums/made-up")),
+    ] {
+        commit(damage);
+        let told = verify(&world, Some("Sums"), true);
+        assert_eq!(told.kinds(), [(kind, "documents")], "{told:#?}");
+        assert_eq!((told.left, world.bodies(&collection)), (Some(0), before.clone()), "{kind:?}");
+    }
+}
+
+#[test]
+fn who_loads_what_an_index_has_yet_to_take_in_is_no_difference() {
+    let world = wide_world();
+    world.database().pause_indexes(None).unwrap();
+    world.put("Customers", "customers/3", r#"{"region":"elsewhere"}"#);
+    world.put("Customers", "customers/22", r#"{"region":"new"}"#);
+    world.delete("customers/5");
+    let told = verify(&world, Some("Sums"), false);
+    assert_eq!((told.left, told.verified[0].waiting), (Some(0), 18), "{told:#?}");
+}

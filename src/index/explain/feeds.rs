@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use super::super::context::same_name;
 use super::super::live::Index;
-use super::super::records::{EntryRecord, GroupRecord, GroupResult, MapDocument, decode};
-use super::{BYTES_MAX, FedGroup, Feeding, Indexes, json};
+use super::super::loads::Dependents;
+use super::super::read::{Keyed, KeyedEntry};
+use super::super::records::{EntryRecord, GroupRecord, GroupResult, KeyedRecord, MapDocument, WideDocument, decode};
+use super::{BYTES_MAX, FedGroup, Feeding, Indexes, LoadedBy, json};
 use crate::id::DocumentId;
 use crate::id::artificial::artificial_id;
 use crate::store::StoreError;
 use crate::store::changes::Feed;
 use crate::store::document::StoredDocument;
-use crate::store::keyspace::{Family, GroupHash, map_document, map_entry, reduce_group};
+use crate::store::keyspace::{Family, GroupHash, map_document, map_entry, map_key, reduce_group};
 use crate::store::snapshot::Snapshot;
 
 /// Groups of one answer, on all levels together.
@@ -66,11 +68,8 @@ impl<'a, 's> Walk<'a, 's> {
         kept: Option<MapDocument>,
         is_current: bool,
     ) -> Result<Feeding, StoreError> {
-        let (entries, fault) = match kept {
-            Some(MapDocument::Entries(entries)) => (entries, None),
-            Some(MapDocument::Fault(fault)) => (Vec::new(), Some(fault)),
-            None => (Vec::new(), None),
-        };
+        let WideDocument { entries, keyed, fault, .. } = kept.map(MapDocument::widened).unwrap_or_default();
+        let shown = self.keyed(index, lower_id, &keyed)?;
         let (order, by_group) = grouped(&entries);
         let mut groups = Vec::new();
         for hash in order.iter().take(GROUPS_OF_ONE_MAX) {
@@ -82,7 +81,53 @@ impl<'a, 's> Walk<'a, 's> {
             groups.push(self.group(index, lower_id, hash, ordinals)?);
         }
         self.is_cut |= groups.len() < order.len();
-        Ok(Feeding { index: index.context.name.to_string(), is_current, fault, total: order.len(), groups })
+        let total = order.len() + keyed.len();
+        Ok(Feeding { index: index.context.name.to_string(), is_current, fault, total, groups, entries: shown })
+    }
+
+    /// The entries of a map-only index.
+    fn keyed(
+        &mut self,
+        index: &Arc<Index>,
+        lower_id: &str,
+        records: &[KeyedRecord],
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let generation = index.context.generation;
+        let mut entries = Vec::new();
+        for record in records.iter().take(GROUPS_OF_ONE_MAX) {
+            if self.bytes >= BYTES_MAX {
+                break;
+            }
+            let key = map_key(generation, &record.key, lower_id, record.ordinal);
+            if let Some(value) = self.snapshot.row(Family::MapKeys, &key)?
+                && let Some(entry) = KeyedEntry::read(self.snapshot, generation, &key, &value)?
+            {
+                self.bytes += entry.key.len() + entry.value.len();
+                entries.push((json(&entry.key), json(&entry.value)));
+            }
+        }
+        self.is_cut |= entries.len() < records.len();
+        Ok(entries)
+    }
+
+    /// Who has loaded a document.
+    pub(super) fn loaded_by(&self, lower_id: &str) -> Result<Vec<LoadedBy>, StoreError> {
+        let mut all = Vec::new();
+        for (index, _) in self.indexes.all.iter().filter(|(index, _)| !index.context.program.loads.is_empty()) {
+            let mut dependents = Dependents::of(self.snapshot, index.context.generation, lower_id, None);
+            let mut ids = Vec::new();
+            while ids.len() <= GROUPS_OF_ONE_MAX
+                && let Some(id) = dependents.next()?
+            {
+                ids.push(id);
+            }
+            let is_cut = ids.len() > GROUPS_OF_ONE_MAX;
+            ids.truncate(GROUPS_OF_ONE_MAX);
+            if !ids.is_empty() {
+                all.push(LoadedBy { index: index.context.name.to_string(), ids, is_cut });
+            }
+        }
+        Ok(all)
     }
 
     fn group(
@@ -127,7 +172,7 @@ impl<'a, 's> Walk<'a, 's> {
 /// Whether an index has taken in a document as it is now; of one that is gone it must hold nothing any more.
 fn is_current(index: &Index, watermarks: &[u64], document: Option<&StoredDocument>, is_kept: bool) -> bool {
     let Some(document) = document else { return !is_kept };
-    let mut feeds = index.context.feeds.iter().zip(watermarks);
+    let mut feeds = index.context.feeds.iter().zip(watermarks).take(index.context.source_feeds());
     let of_document = feeds.find(|(feed, _)| match feed {
         Feed::All => true,
         Feed::Collection(name) => same_name(name, &document.collection),

@@ -48,6 +48,8 @@ pub struct Explanation {
     pub group: Option<ExplainedGroup>,
     /// What it feeds, one for each index that takes it.
     pub feeds: Vec<Feeding>,
+    /// Who has loaded it, one for each index.
+    pub loaded_by: Vec<LoadedBy>,
     /// Whether `feeds` leaves something out, because it is too much for one answer.
     pub is_cut: bool,
 }
@@ -110,6 +112,19 @@ pub struct Feeding {
     pub total: usize,
     /// Those groups, cut where they are too many.
     pub groups: Vec<FedGroup>,
+    /// Of a map-only index: the entries, key and value as JSON, cut where they are too many; `total` counts them.
+    pub entries: Vec<(String, String)>,
+}
+
+/// Who has loaded a document, and is mapped again when it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedBy {
+    /// The index.
+    pub index: String,
+    /// The lower-cased ids of the documents, at most 100.
+    pub ids: Vec<String>,
+    /// Whether there are more.
+    pub is_cut: bool,
 }
 
 /// A group that a document contributes to.
@@ -182,14 +197,15 @@ pub(crate) fn document(
     let is_known = found.is_some() || group.is_some();
     let mut walk = feeds::Walk::new(&snapshot, &indexes);
     let feeds = walk.document(id.lower(), found.as_ref())?;
-    if !is_known && feeds.is_empty() {
+    let loaded_by = walk.loaded_by(id.lower())?;
+    if !is_known && feeds.is_empty() && loaded_by.is_empty() {
         return Err(ExplainError::Missing(format!("there is no document '{}'", id.as_str())));
     }
     let (id, document) = match found {
         Some(found) => (found.id, Some((found.collection, found.etag))),
         None => (id.as_str().to_owned(), None),
     };
-    Ok(Explanation { id: Some(id), document, group, feeds, is_cut: walk.is_cut })
+    Ok(Explanation { id: Some(id), document, group, feeds, loaded_by, is_cut: walk.is_cut })
 }
 
 /// Explains the group of an index that has a reduce key, given as JSON.
@@ -212,7 +228,14 @@ pub(crate) fn key(
         });
     }
     let group = group::explain(&store.snapshot(), index, hash, page)?.ok_or_else(|| no_group(index, key))?;
-    Ok(Explanation { id: None, document: None, group: Some(group), feeds: Vec::new(), is_cut: false })
+    Ok(Explanation {
+        id: None,
+        document: None,
+        group: Some(group),
+        feeds: Vec::new(),
+        loaded_by: Vec::new(),
+        is_cut: false,
+    })
 }
 
 fn no_group(index: &Index, key: &str) -> ExplainError {

@@ -4,11 +4,13 @@
 //! Scripts, order of values and shape of the reduce tree are those of a real build. All of it is held in memory, so documents,
 //! entries and time are bounded.
 //!
-//! Next on the walk: `reduce`.
+//! Next on the walk: `loader`, `reduce`.
 
+mod loader;
 mod reduce;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -19,6 +21,8 @@ use super::entry::number;
 use super::explain::json;
 use crate::script::{Fault, Limits, MapInput, Program, Runner, STACK_BYTES, SourceCollection, UnknownField};
 use crate::store::keyspace::entry;
+use crate::store::snapshot::SharedSnapshot;
+use loader::SampleLoader;
 
 /// Documents of one trial.
 pub const SAMPLES_MAX: usize = 10_000;
@@ -50,7 +54,7 @@ pub struct Sample {
 pub struct TryOut {
     /// The documents that a source takes, in the order of the samples.
     pub documents: Vec<TriedDocument>,
-    /// The groups of their entries, in the order of their encoded keys.
+    /// The groups of their entries, in the order of their encoded keys; none in a map-only index.
     pub groups: Vec<TriedGroup>,
     /// Samples that no source takes.
     pub not_taken: u64,
@@ -183,13 +187,23 @@ pub enum TryOutError {
 /// # Ok::<(), treepie::index::tryout::TryOutError>(())
 /// ```
 pub fn try_out(definition: IndexDefinition, limits: &Limits, samples: Vec<Sample>) -> Result<TryOut, TryOutError> {
+    try_out_from(definition, limits, samples, None)
+}
+
+/// The same; scripts load what is stored, where it is not among the samples.
+pub(crate) fn try_out_from(
+    definition: IndexDefinition,
+    limits: &Limits,
+    samples: Vec<Sample>,
+    stored: Option<SharedSnapshot>,
+) -> Result<TryOut, TryOutError> {
     let checked = check(definition, limits).map_err(|refused| match refused {
         Refused::Script(fault) => TryOutError::Script(Box::new(fault)),
         Refused::Rule(reason) => TryOutError::Definition(reason),
     })?;
     let thread = std::thread::Builder::new().name("index-trial".to_owned()).stack_size(STACK_BYTES);
     std::thread::scope(|scope| {
-        let trial = thread.spawn_scoped(scope, || Trial::run(&checked, samples));
+        let trial = thread.spawn_scoped(scope, || Trial::run(&checked, samples, stored));
         let trial = trial.map_err(|error| TryOutError::Thread(error.to_string()))?;
         trial.join().map_err(|_| TryOutError::Thread("it ended early".to_owned()))?
     })
@@ -219,10 +233,13 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn run(checked: &'a Checked, samples: Vec<Sample>) -> Result<TryOut, TryOutError> {
+    fn run(checked: &'a Checked, samples: Vec<Sample>, stored: Option<SharedSnapshot>) -> Result<TryOut, TryOutError> {
         let stop = Arc::new(AtomicBool::new(false));
         let runner = Runner::new(Arc::clone(&checked.program), stop).map_err(|f| TryOutError::Script(Box::new(f)))?;
         runner.watch_fields();
+        if !checked.program.loads.is_empty() {
+            runner.load_from(Some(Rc::new(SampleLoader::new(&samples, stored))));
+        }
         let (begun, groups, out) = (Instant::now(), Groups::new(), TryOut::default());
         let mut trial = Self { checked, runner, begun, entry_bytes: 0, groups, out };
         let last: BTreeMap<String, usize> =
@@ -290,6 +307,7 @@ impl<'a> Trial<'a> {
             return;
         }
         let entries = emitted.iter().map(|entry| (json(&entry.key), json(&entry.value))).collect();
+        let emitted = if self.checked.program.has_reduce { emitted } else { Vec::new() };
         for numbered in number(emitted) {
             let group = self.groups.entry(numbered.key).or_default();
             group.insert(entry(lower_id, numbered.ordinal), numbered.value);

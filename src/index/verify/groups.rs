@@ -6,7 +6,9 @@
 
 use super::super::blocked;
 use super::super::group::{GroupReduce, plan_output, subject};
+use super::super::ordered_key::keyed_group;
 use super::super::records::{GroupRecord, GroupResult, decode, encode};
+use super::super::reference::Listing;
 use super::super::tree::{Built, TreeBuilder, TreeError};
 use super::documents::cut;
 use super::nodes::Nodes;
@@ -14,7 +16,7 @@ use super::outputs::Outputs;
 use super::rows::Rows;
 use super::{DifferenceKind, Report, Verification, VerifyError};
 use crate::id::artificial::group_hash;
-use crate::store::commit::Operation;
+use crate::store::commit::{Operation, RowChange};
 use crate::store::document::StoredDocument;
 use crate::store::keyspace::{Family, GroupHash, generation_range};
 use crate::store::scan::Direction;
@@ -25,6 +27,18 @@ struct Pass<'s> {
     groups: Rows<'s>,
     nodes: Rows<'s>,
     outputs: Outputs<'s>,
+    keys: u64,
+    references: u64,
+}
+
+/// What the second pass has counted.
+pub(super) struct Counted {
+    /// Rows of entries, and of groups.
+    pub(super) entries: u64,
+    pub(super) groups: u64,
+    /// Rows that groups account for and that are there: in key order, and of references.
+    pub(super) keys: u64,
+    pub(super) references: u64,
 }
 
 impl Pass<'_> {
@@ -38,8 +52,8 @@ impl Pass<'_> {
 }
 
 impl<'s> Verification<'_, 's> {
-    /// Compares every group, and the counts that the index keeps. Returns how many entries there are.
-    pub(super) fn groups(&mut self) -> Result<u64, VerifyError> {
+    /// Compares every group, and all documents that the index writes.
+    pub(super) fn groups(&mut self) -> Result<Counted, VerifyError> {
         let rows = |family| {
             let range = generation_range(self.context.generation);
             Rows::new(self.snapshot.rows(family, range, Direction::Forward))
@@ -49,6 +63,8 @@ impl<'s> Verification<'_, 's> {
             groups: rows(Family::ReduceGroups)?,
             nodes: rows(Family::ReduceNodes)?,
             outputs: Outputs::new(self.snapshot.clone(), self.context.output.as_deref())?,
+            keys: 0,
+            references: 0,
         };
         while let Some(hash) = pass.next() {
             if pass.entries.of_group(&hash).is_some() {
@@ -58,9 +74,10 @@ impl<'s> Verification<'_, 's> {
             }
             self.report.beat()?;
         }
-        self.compare_counts(&pass)?;
         self.odd_outputs(&pass.outputs)?;
-        Ok(pass.entries.count)
+        self.reference_documents()?;
+        let Pass { entries, groups, keys, references, .. } = pass;
+        Ok(Counted { entries: entries.count, groups: groups.count, keys, references })
     }
 
     /// A group of which something stands without any entry.
@@ -89,6 +106,7 @@ impl<'s> Verification<'_, 's> {
             return skip(&hash, pass);
         };
         self.report.found.groups += 1;
+        self.key_row(&hash, &record, pass)?;
         let mut nodes = Nodes::new(self.snapshot, self.context.generation, hash);
         let mut reduce = GroupReduce::new(&mut self.runner, &record.key, &self.context, false);
         let mut builder = TreeBuilder::default();
@@ -110,7 +128,9 @@ impl<'s> Verification<'_, 's> {
                     self.report.found.waiting += 1;
                     return Ok(());
                 }
-                let result = self.output(&hash, present.as_ref(), result, body)?;
+                let mut listing = Listing::new(&self.context, body.as_deref());
+                let result = self.output(&hash, present.as_ref(), result, body, &mut listing)?;
+                self.references(&hash, &listing, pass)?;
                 self.compare_record(&record, &built, result, stored.as_deref())
             }
             Err(TreeError::Interrupted(_)) => {
@@ -145,6 +165,7 @@ impl<'s> Verification<'_, 's> {
         present: Option<&StoredDocument>,
         result: GroupResult,
         body: Option<String>,
+        listing: &mut Listing,
     ) -> Result<GroupResult, VerifyError> {
         self.report.found.outputs += u64::from(result == GroupResult::Document);
         match plan_output(&self.context, hash, present, body) {
@@ -153,8 +174,47 @@ impl<'s> Verification<'_, 's> {
                 self.output_differs(operation, present, "the group has no document")?;
                 Ok(result)
             }
-            Err(fault) => Ok(GroupResult::Fault(fault)),
+            Err(fault) => {
+                listing.withdraw();
+                Ok(GroupResult::Fault(fault))
+            }
         }
+    }
+
+    /// The group's row in key order.
+    fn key_row(&mut self, hash: &GroupHash, record: &GroupRecord, pass: &mut Pass<'s>) -> Result<(), VerifyError> {
+        let key = keyed_group(self.context.generation, &record.key, hash);
+        let (kind, detail) = match self.snapshot.row(Family::ReduceKeys, &key)? {
+            Some(value) => {
+                pass.keys += 1;
+                if value.is_empty() {
+                    return Ok(());
+                }
+                (DifferenceKind::Changed, "it should be empty")
+            }
+            None => (DifferenceKind::Missing, "the group is there, and this row is not"),
+        };
+        self.report.row(kind, Family::ReduceKeys, cut(subject(record).text()), detail.to_owned())
+    }
+
+    /// The rows that say which reference document lists the group.
+    fn references(&mut self, hash: &GroupHash, listing: &Listing, pass: &mut Pass<'s>) -> Result<(), VerifyError> {
+        for row in listing.rows(self.context.generation, hash) {
+            let RowChange::Put { family, key, value } = row else { continue };
+            let kind = match self.snapshot.row(family, &key)? {
+                None => DifferenceKind::Missing,
+                Some(present) => {
+                    pass.references += 1;
+                    if present == value {
+                        continue;
+                    }
+                    DifferenceKind::Changed
+                }
+            };
+            let detail = "the group's result says where it is listed".to_owned();
+            self.report.row(kind, family, format!("group {hash:?}"), detail)?;
+        }
+        Ok(())
     }
 
     fn compare_record(
@@ -176,8 +236,7 @@ impl<'s> Verification<'_, 's> {
     }
 
     /// The counts that the index keeps must be those of its rows.
-    fn compare_counts(&mut self, pass: &Pass<'_>) -> Result<(), VerifyError> {
-        let (entries, groups) = (pass.entries.count, pass.groups.count);
+    pub(super) fn compare_counts(&mut self, entries: u64, groups: u64) -> Result<(), VerifyError> {
         if (self.progress.entries, self.progress.groups) == (entries, groups) {
             return Ok(());
         }

@@ -11,6 +11,7 @@
 
 mod documents;
 mod groups;
+mod lookup;
 mod nodes;
 mod outputs;
 mod rows;
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 use super::context::Context;
 use super::counters::Counters;
 use super::live::Index;
+use super::loads::unfinished;
 use super::records::{
     DefinitionRecord, PhaseRecord, ProgressRecord, decode, definition_name, progress_name, replacement_name,
 };
@@ -31,7 +33,7 @@ use crate::script::{Fault, Runner};
 use crate::store::StoreError;
 use crate::store::commit::Operation;
 use crate::store::keyspace::{Family, Generation};
-use crate::store::snapshot::Snapshot;
+use crate::store::snapshot::{SharedSnapshot, Snapshot};
 
 pub(crate) use strays::{drop_generation, stray_generations};
 
@@ -142,10 +144,13 @@ pub(crate) enum VerifyError {
 /// One verification under way.
 struct Verification<'a, 's> {
     context: Context,
+    shared: &'a SharedSnapshot,
     snapshot: &'a Snapshot<'s>,
     /// Through which etag each feed was taken in: what is newer waits.
     watermarks: Vec<u64>,
     progress: ProgressRecord,
+    /// The document whose dependents are being mapped again, a part in each run.
+    remapping: Option<String>,
     runner: Runner,
     report: Report<'a>,
     /// Called with each write that would mend an artificial document, while all rows that it follows from are right.
@@ -168,10 +173,11 @@ struct Report<'a> {
 pub(crate) fn verify<'a>(
     index: &Arc<Index>,
     watermarks: Vec<u64>,
-    snapshot: &'a Snapshot<'_>,
+    shared: &'a SharedSnapshot,
     mend: Option<Mend<'a>>,
     listener: Listener<'a>,
 ) -> Result<Verified, VerifyError> {
+    let snapshot = shared.get();
     let progress = finished_build(index, snapshot)?;
     // Its calls are no work of the index, and it must not end where the index is told to stop.
     let context = Context {
@@ -183,15 +189,26 @@ pub(crate) fn verify<'a>(
     let through = watermarks.iter().copied().min().unwrap_or(0);
     let found = Verified { index: context.name.to_string(), through, ..Verified::default() };
     let report = Report { listener, begun: Instant::now(), last: Instant::now(), found };
-    let mut verification = Verification { context, snapshot, watermarks, progress, runner, report, mend };
-    let known_entries = verification.documents()?;
+    let remapping = unfinished(&context, snapshot)?.map(|record| record.loaded);
+    let mut verification =
+        Verification { context, shared, snapshot, watermarks, progress, remapping, runner, report, mend };
+    let accounted = verification.documents()?;
     if verification.report.found.rows_differ > 0 {
         // What follows from damaged entries is no pattern to mend by.
         verification.mend = None;
     }
-    if verification.groups()? > known_entries {
-        verification.stray_entries()?;
+    let counted = verification.groups()?;
+    let mut entries = counted.entries;
+    for (family, known) in
+        accounted.each().chain([(Family::ReduceKeys, counted.keys), (Family::References, counted.references)])
+    {
+        let count = if family == Family::MapEntries { counted.entries } else { verification.count_rows(family)? };
+        if count > known {
+            verification.strays(family)?;
+        }
+        entries += if family == Family::MapKeys { count } else { 0 };
     }
+    verification.compare_counts(entries, counted.groups)?;
     let mut found = verification.report.found;
     found.took = verification.report.begun.elapsed();
     Ok(found)

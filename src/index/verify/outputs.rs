@@ -3,6 +3,7 @@
 //! Next on the walk: `strays`.
 
 use super::super::context::same_name;
+use super::super::reference;
 use super::documents::cut;
 use super::{DifferenceKind, Verification, VerifyError};
 use crate::id::DocumentId;
@@ -87,6 +88,27 @@ impl Verification<'_, '_> {
             self.report.beat()?;
         }
         Ok(())
+    }
+}
+
+impl Verification<'_, '_> {
+    /// Compares the reference documents with the rows that say which group each lists; not while some are still to be written.
+    pub(super) fn reference_documents(&mut self) -> Result<(), VerifyError> {
+        if self.context.reference.is_none() || reference::is_open(&self.context, self.snapshot)? {
+            return Ok(());
+        }
+        let (context, snapshot) = (self.context.clone(), self.snapshot);
+        reference::differences(&context, snapshot, &mut |operations| {
+            for operation in operations {
+                let present = match &operation {
+                    Operation::Put { id: PutId::Given(id) | PutId::MustBeNew(id), .. }
+                    | Operation::Delete { id, .. } => snapshot.get(id)?,
+                    Operation::Put { .. } => None,
+                };
+                self.output_differs(operation, present.as_ref(), "no result belongs to it")?;
+            }
+            self.report.beat()
+        })
     }
 }
 

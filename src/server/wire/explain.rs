@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::fault::FaultBody;
 use super::text::raw;
-use crate::index::explain::{Contributed, ExplainedGroup, Explanation, FedGroup, Feeding, Outcome};
+use crate::index::explain::{Contributed, ExplainedGroup, Explanation, FedGroup, Feeding, LoadedBy, Outcome};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -15,7 +15,24 @@ pub(crate) struct ExplanationBody {
     etag: Option<u64>,
     group: Option<GroupBody>,
     feeds: Vec<FeedingBody>,
+    loaded_by: Vec<LoadedByBody>,
     is_cut: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct LoadedByBody {
+    index: String,
+    ids: Vec<String>,
+    is_cut: bool,
+}
+
+/// An entry of a map-only index.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct EntryBody {
+    key: Box<RawValue>,
+    value: Box<RawValue>,
 }
 
 #[derive(Debug, Serialize)]
@@ -47,8 +64,10 @@ struct FeedingBody {
     index: String,
     is_current: bool,
     fault: Option<FaultBody>,
+    /// Groups, or in a map-only index entries.
     total_groups: usize,
     groups: Vec<FedGroupBody>,
+    entries: Vec<EntryBody>,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,10 +82,13 @@ struct FedGroupBody {
 
 impl ExplanationBody {
     pub(crate) fn new(explanation: Explanation) -> Self {
-        let Explanation { id, document, group, feeds, is_cut } = explanation;
+        let Explanation { id, document, group, feeds, loaded_by, is_cut } = explanation;
         let (collection, etag) = document.unzip();
         let feeds = feeds.into_iter().map(FeedingBody::new).collect();
-        Self { id, collection, etag, group: group.map(GroupBody::new), feeds, is_cut }
+        let loaded_by =
+            loaded_by.into_iter().map(|LoadedBy { index, ids, is_cut }| LoadedByBody { index, ids, is_cut });
+        let group = group.map(GroupBody::new);
+        Self { id, collection, etag, group, feeds, loaded_by: loaded_by.collect(), is_cut }
     }
 }
 
@@ -106,6 +128,11 @@ impl FeedingBody {
             fault: feeding.fault.map(FaultBody::new),
             total_groups: feeding.total,
             groups: feeding.groups.into_iter().map(FedGroupBody::new).collect(),
+            entries: feeding
+                .entries
+                .into_iter()
+                .map(|(key, value)| EntryBody { key: raw(key), value: raw(value) })
+                .collect(),
         }
     }
 }

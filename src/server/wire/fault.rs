@@ -30,5 +30,6 @@ pub(crate) fn phase_name(phase: Phase) -> &'static str {
         Phase::Map => "Map",
         Phase::Reduce => "Reduce",
         Phase::Finish => "Finish",
+        Phase::Reference => "Reference",
     }
 }

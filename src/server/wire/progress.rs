@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::index::IndexError;
+use super::index::{IndexError, kind_of};
 use super::stats::{running_status, state};
 use super::text::time;
 use crate::index::progress::IndexProgress;
@@ -72,7 +72,7 @@ struct CollectionProgress {
 }
 
 impl Progress {
-    pub(crate) fn new(progress: IndexProgress, kind: &'static str) -> Self {
+    pub(crate) fn new(progress: IndexProgress) -> Self {
         let (lag, done) = (progress.to_do(), progress.done());
         let IndexProgress { status, totals, reduced, last_fault, stuck } = progress;
         let (stuck_reason, stuck_since) =
@@ -103,7 +103,7 @@ impl Progress {
             stuck_reason,
             stuck_since,
             last_run: status.last_run_micros.map(time),
-            kind,
+            kind: kind_of(&status),
             source_type: "Documents",
             index_running_status: running_status(status.state),
             processed_per_second: status.documents_per_second,
