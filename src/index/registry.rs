@@ -81,6 +81,11 @@ impl Registry {
         }
     }
 
+    /// Bounds of index scripts.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Lets one definition change at a time, as long as the database is open.
     pub(super) fn change(&self) -> Result<MutexGuard<'_, bool>, StoreError> {
         let is_closed = self.changing.lock();

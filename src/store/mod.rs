@@ -315,7 +315,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            tracing::error!(name: "store.close", %error, "the database was not closed cleanly");
+            tracing::error!(name: "store.close.failed", %error, "the database was not closed cleanly");
         }
     }
 }
