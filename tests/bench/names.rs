@@ -97,7 +97,7 @@ pub(crate) fn measure(server: &Server, report: &mut Report) -> Result<()> {
             let (ids, ranges) = (AtomicU64::new(0), AtomicU64::new(0));
             let start = Instant::now();
             std::thread::scope(|scope| {
-                let run = |number: usize| {
+                let run = |number: usize| -> Result<()> {
                     let mut client = Client::open(server, &database)?;
                     let mut count = 0;
                     while start.elapsed() < TIME {
