@@ -142,8 +142,11 @@ impl Change {
             serving.progress.phase = PhaseRecord::Swapping { slice: 0 };
         }
         for collection in written(&stored.record) {
-            let mut kept = held(&serving.record).chain(next.into_iter().flat_map(written));
-            if kept.any(|kept| same_name(kept, collection)) {
+            let is_kept = {
+                let mut kept = held(&serving.record).chain(next.into_iter().flat_map(written));
+                kept.any(|kept| same_name(kept, collection))
+            };
+            if is_kept {
                 continue;
             }
             match filled.contains(collection) {
