@@ -144,7 +144,7 @@ impl Registry {
         self.check_rules(&checked)?;
         match self.halt(&name) {
             Some(slot) if slot.serving.checked.is_same(&checked) && slot.replacement.is_some() => {
-                self.drop_of(&slot)?
+                self.drop_of(&slot)?;
             }
             Some(slot) if !is_built(&slot.serving) => self.begin_in_place(checked, Some(&slot.serving))?,
             Some(slot) => self.begin_beside(checked, &slot)?,
@@ -257,7 +257,9 @@ impl Registry {
         self.roster.remove(name);
         if let Some(slot) = slot {
             slot.serving.leave();
-            slot.replacement.iter().for_each(|replacement| replacement.leave());
+            if let Some(replacement) = &slot.replacement {
+                replacement.leave();
+            }
         }
         Ok(true)
     }
@@ -328,7 +330,9 @@ impl Registry {
                 };
                 let index = self.assemble(checked, stored, FaultLog::default(), switches, false);
                 self.roster.set(&index);
-                before.iter().for_each(|before| before.leave());
+                if let Some(before) = before {
+                    before.leave();
+                }
             }
             Err(error) => {
                 self.resume(&name)?;
@@ -352,7 +356,9 @@ impl Registry {
             let switches = Arc::clone(&slot.serving.switches);
             let index = self.assemble(checked, stored, FaultLog::default(), switches, true);
             self.roster.set_replacement(&name, Some(index));
-            slot.replacement.iter().for_each(|replacement| replacement.leave());
+            if let Some(replacement) = &slot.replacement {
+                replacement.leave();
+            }
         });
         self.resume(&name)?;
         result
@@ -486,8 +492,12 @@ impl Registry {
             }
         }
         self.store.wake();
-        slots.iter().filter_map(|slot| slot.replacement.as_ref()).for_each(|replacement| replacement.stop());
-        slots.iter().for_each(|slot| slot.serving.stop());
+        for replacement in slots.iter().filter_map(|slot| slot.replacement.as_ref()) {
+            replacement.stop();
+        }
+        for slot in &slots {
+            slot.serving.stop();
+        }
     }
 }
 
