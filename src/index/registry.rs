@@ -162,8 +162,9 @@ impl Registry {
             let reason = format!("the database has {INDEXES_MAX} indexes, the most it may have; delete one first");
             return Err(RegistryError::rule(reason));
         }
-        let own = self.roster.slot(name).into_iter().flat_map(|slot| [Some(slot.serving), slot.replacement]).flatten();
-        if let Some(reason) = own.filter_map(|index| checked.clash(&index.checked)).next() {
+        let mut own =
+            self.roster.slot(name).into_iter().flat_map(|slot| [Some(slot.serving), slot.replacement]).flatten();
+        if let Some(reason) = own.find_map(|index| checked.clash(&index.checked)) {
             return Err(RegistryError::rule(reason));
         }
         let generations = slots.iter().flat_map(|slot| [&slot.serving].into_iter().chain(&slot.replacement));
