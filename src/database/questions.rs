@@ -4,6 +4,7 @@
 //! Next on the walk: `index::tryout`, `index::explain`, `index::verify`.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Database, DatabaseError};
@@ -283,7 +284,8 @@ impl Verifier<'_> {
 
     /// Verifies one index; where something is mended it is verified again.
     fn index(&mut self, name: &str) -> Result<Option<u64>, DatabaseError> {
-        let Some(found) = self.round(name, self.options.repair)? else { return Ok(None) };
+        let first_wait = CATCH_UP.min(self.options.patience);
+        let Some(found) = self.round(name, self.options.repair, first_wait)? else { return Ok(None) };
         let (rows_differ, differences) = (found.rows_differ, found.differences());
         if !self.options.repair || differences == 0 {
             return Ok(Some(differences));
@@ -300,14 +302,29 @@ impl Verifier<'_> {
         match (told, done) {
             (ControlFlow::Break(()), _) => Ok(None),
             (_, false) => Ok(Some(differences)),
-            (_, true) => Ok(self.round(name, false)?.map(|found| found.differences())),
+            (_, true) => self.second_round(name),
         }
     }
 
-    /// Verifies an index once, as soon as it is built.
-    fn round(&mut self, name: &str, mends: bool) -> Result<Option<Verified>, DatabaseError> {
+    /// Verifies an index that was mended: where it is built anew, when that has taken its place.
+    fn second_round(&mut self, name: &str) -> Result<Option<u64>, DatabaseError> {
         let begun = Instant::now();
-        if !self.catch_up(name, CATCH_UP.min(self.options.patience))? {
+        if !self.catch_up(name, self.options.patience)? {
+            return Ok(None);
+        }
+        let registry = &self.database.registry;
+        if let (Some(newest), Some(serving)) = (registry.newest(name), registry.get(name))
+            && !Arc::ptr_eq(&newest, &serving)
+        {
+            return Err(DatabaseError::StillStale { waited: begun.elapsed(), indexes: vec![name.to_owned()] });
+        }
+        Ok(self.round(name, false, CATCH_UP.min(self.options.patience))?.map(|found| found.differences()))
+    }
+
+    /// Verifies an index once, as soon as it is built; before, it gets some time to take in what it has not.
+    fn round(&mut self, name: &str, mends: bool, wait: Duration) -> Result<Option<Verified>, DatabaseError> {
+        let begun = Instant::now();
+        if !self.catch_up(name, wait)? {
             return Ok(None);
         }
         loop {

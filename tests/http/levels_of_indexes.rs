@@ -187,3 +187,39 @@ async fn results_move_to_another_collection_whole_and_a_reset_changes_nothing() 
         server.send(Method::PUT, "/databases/db/docs?id=Out1/x", r#"{"@metadata":{"@collection":"Out1"}}"#).await;
     assert_eq!(free.status, StatusCode::CREATED, "what was given up is free: {}", free.text());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_loads_what_it_writes_is_refused_also_by_way_of_another_index() {
+    let server = TestServer::with_database().await;
+    let loading = |source: &str, loaded: &str, output: &str| {
+        format!(
+            r#"source("{source}"); output("{output}");
+               fn map(doc) {{ emit(doc.k, #{{ v: load(doc.other, "{loaded}").v }}); }}
+               fn reduce(key, values) {{ #{{ v: values.sum("v") }} }}"#
+        )
+    };
+    server.put_index("Self", &loading("A", "B", "B")).await.assert_error(400, ".IndexInvalidException", &["'B'"]);
+    server.must_index("First", &loading("A", "X", "B")).await;
+    let refused = server.put_index("Second", &loading("B", "A2", "X")).await;
+    refused.assert_error(400, ".IndexInvalidException", &["'Second'", "'First'", "'X'", "'B'"]);
+    assert_eq!(server.get("/databases/db/indexes?namesOnly=true").await.json(), json!({"Results": ["First"]}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reference_whose_pattern_meets_nothing_is_a_fault_of_its_group_until_the_document_is_mended() {
+    let script = r#"source("Items"); output("Sales"); reference("reports/{day}/{product}");
+        fn map(doc) { emit(#{ day: doc.day, product: doc.product }, #{ n: 1 }); }
+        fn reduce(key, values) { #{ n: values.sum("n") } }"#;
+    let server = TestServer::with_index(script).await;
+    server.item("Items", "bad", r#"{"day":null,"product":"pie"}"#).await;
+    server.item("Items", "good", r#"{"day":"2026-01-02","product":"pie"}"#).await;
+    server.wait_for_indexes().await;
+    assert_eq!(server.ids("startsWith=reports/").await, ["reports/2026-01-02/pie"]);
+    let faults = server.faults("Index").await;
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].2.contains("day"), "{faults:?}");
+    server.item("Items", "bad", r#"{"day":"2026-01-03","product":"pie"}"#).await;
+    server.wait_for_indexes().await;
+    assert_eq!(server.ids("startsWith=reports/").await, ["reports/2026-01-02/pie", "reports/2026-01-03/pie"]);
+    assert_eq!(server.faults("Index").await, []);
+}

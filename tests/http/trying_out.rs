@@ -158,3 +158,22 @@ async fn what_can_not_be_tried_is_refused_by_name() {
     assert_eq!(server.send(Method::PUT, path, ORDERS).await.status, StatusCode::CREATED, "a name like any other");
     assert_eq!(server.delete(path).await.status, StatusCode::NO_CONTENT);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_map_that_loads_is_tried_with_what_comes_along_and_what_is_stored() {
+    let server = TestServer::with_database().await;
+    server.item("Customers", "customers/1", r#"{"region":"north"}"#).await;
+    let script = r#"source("Orders");
+        fn map(doc) { let c = load(doc.customer, "Customers"); emit(c.region, #{ v: doc.v, zip: c.zipp }); }"#;
+    let documents = json!([
+        {"v": 1, "customer": "customers/1", "@metadata": {"@collection": "Orders"}},
+        {"v": 2, "customer": "customers/2", "@metadata": {"@collection": "Orders"}},
+        {"region": "south", "@metadata": {"@collection": "Customers", "@id": "customers/2"}},
+    ]);
+    let body = json!({"IndexDefinition": {"Maps": [script]}, "Documents": documents}).to_string();
+    let tried = test(&server, "", body).await.json();
+    let key = |place: usize| tried["Documents"][place]["Entries"][0]["Key"].clone();
+    assert_eq!((key(0), key(1)), (json!("north"), json!("south")));
+    assert_eq!(tried["Groups"], json!([]), "an index without a reduce has no groups");
+    assert_eq!(fields(&tried), [("Map".to_owned(), "Customers: zipp".to_owned())]);
+}

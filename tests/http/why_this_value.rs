@@ -204,3 +204,22 @@ async fn a_document_that_feeds_thousands_of_groups_is_cut_with_a_word_about_it()
     assert_eq!(what["Feeds"][0]["Groups"].as_array().unwrap().len(), 100);
     server.send(Method::POST, "/databases/db/explain?id=a", "").await.assert_error(404, "RouteNotFoundException", &[]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loaded_document_names_who_loads_it_and_entries_without_groups_are_shown() {
+    let server = TestServer::with_database().await;
+    let script = r#"source("Orders");
+        fn map(doc) { emit(load(doc.customer, "Customers").region, #{ v: doc.v }); }"#;
+    server.must_index("Regions", script).await;
+    server.item("Customers", "customers/1", r#"{"region":"north"}"#).await;
+    for (id, v) in [("orders/1", 1.5), ("Orders/2", 2.0)] {
+        server.item("Orders", id, &json!({"v": v, "customer": "customers/1"}).to_string()).await;
+    }
+    server.wait_for_indexes().await;
+    let customer = of_id(&server, "customers/1").await;
+    assert_eq!(customer["LoadedBy"], json!([{"Index": "Regions", "Ids": ["orders/1", "orders/2"], "IsCut": false}]));
+    let order = of_id(&server, "orders/1").await;
+    let feeds = &order["Feeds"][0];
+    assert_eq!((&feeds["Index"], &feeds["TotalGroups"], &feeds["Groups"]), (&json!("Regions"), &json!(1), &json!([])));
+    assert_eq!(feeds["Entries"], json!([{"Key": "north", "Value": {"v": 1.5}}]));
+}
