@@ -1,8 +1,8 @@
 //! A database and its indexes: the way in for programs and for the server.
 //!
 //! `requests` reads what a write asks for, `attempts` commits where that takes more than one try, `patch` changes documents
-//! by JSON Patch, `hilo` hands out ranges of ids; `indexes` is what can be done with indexes; `documents` and `watch` are for
-//! programs that embed a database.
+//! by JSON Patch, `hilo` hands out ranges of ids; `indexes` is what can be done with indexes, `questions` what can be asked
+//! about them; `documents` and `watch` are for programs that embed a database.
 //!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
@@ -11,7 +11,9 @@ mod documents;
 mod hilo;
 mod indexes;
 mod patch;
+mod questions;
 mod requests;
+mod results;
 mod watch;
 
 use std::collections::HashMap;
@@ -34,6 +36,8 @@ use requests::Requests;
 
 pub use documents::Written;
 pub use patch::{JsonPatch, PatchError, PatchStep};
+pub use questions::{Chosen, VerifyOptions};
+pub use results::{IndexResult, ResultRange};
 pub use watch::Watch;
 
 /// The settings of a database.
@@ -187,6 +191,11 @@ impl Database {
     pub fn close(&self) -> Result<(), DatabaseError> {
         self.registry.close();
         Ok(self.store.close()?)
+    }
+
+    /// Bounds of index scripts.
+    pub(crate) fn script_limits(&self) -> &Limits {
+        self.registry.limits()
     }
 
     /// The documents: snapshots, progress, ids.

@@ -29,6 +29,7 @@ pub(crate) mod names {
     pub(crate) const CONCURRENCY: &str = "Raven.Client.Exceptions.ConcurrencyException";
     pub(crate) const DATABASE_FAILED: &str = "Raven.Client.Exceptions.Database.DatabaseLoadFailureException";
     pub(crate) const DATABASE_MISSING: &str = "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException";
+    pub(crate) const DOCUMENT_MISSING: &str = "Raven.Client.Exceptions.Documents.DocumentDoesNotExistException";
     pub(crate) const INDEX_INVALID: &str = "Raven.Client.Exceptions.Documents.Indexes.IndexInvalidException";
     pub(crate) const INDEX_MISSING: &str = "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
     pub(crate) const INTERNAL: &str = "Raven.Client.Exceptions.RavenException";

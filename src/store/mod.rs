@@ -40,7 +40,7 @@ use crate::id::{IdRules, IdentityName};
 use commit::{Commit, Committed, Committer, Progression, Queue, Request, Shared};
 use coordinator::{Coordinator, Embedded};
 use probe::Counters;
-use snapshot::Snapshot;
+use snapshot::{SharedSnapshot, Snapshot};
 
 /// How far the database's writes have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -167,6 +167,11 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot<'_> {
         let shared = &self.inner.shared;
         Snapshot::new(&shared.engine, &shared.names, shared.progression.get())
+    }
+
+    /// Takes a consistent view that lives as long as somebody holds it.
+    pub fn shared_snapshot(&self) -> SharedSnapshot {
+        SharedSnapshot::new(self.clone())
     }
 
     /// The present progress.
@@ -310,7 +315,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            tracing::error!(name: "store.close", %error, "the database was not closed cleanly");
+            tracing::error!(name: "store.close.failed", %error, "the database was not closed cleanly");
         }
     }
 }

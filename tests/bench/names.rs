@@ -96,18 +96,18 @@ pub(crate) fn measure(server: &Server, report: &mut Report) -> Result<()> {
             create(server, &database)?;
             let (ids, ranges) = (AtomicU64::new(0), AtomicU64::new(0));
             let start = Instant::now();
+            let run = |number: usize| -> Result<()> {
+                let mut client = Client::open(server, &database)?;
+                let mut count = 0;
+                while start.elapsed() < TIME {
+                    client.put(strategy, number, count)?;
+                    count += 1;
+                }
+                ids.fetch_add(count, Ordering::Relaxed);
+                ranges.fetch_add(client.ranges, Ordering::Relaxed);
+                Ok(())
+            };
             std::thread::scope(|scope| {
-                let run = |number: usize| {
-                    let mut client = Client::open(server, &database)?;
-                    let mut count = 0;
-                    while start.elapsed() < TIME {
-                        client.put(strategy, number, count)?;
-                        count += 1;
-                    }
-                    ids.fetch_add(count, Ordering::Relaxed);
-                    ranges.fetch_add(client.ranges, Ordering::Relaxed);
-                    Ok(())
-                };
                 let run = &run;
                 let threads: Vec<_> = (0..clients).map(|number| scope.spawn(move || run(number))).collect();
                 threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a client panicked")?)

@@ -2,7 +2,8 @@
 //!
 //! Beside each figure stands the limit it is held against, measured in the same run with as little code as possible around it.
 //! `workload` makes the documents, `limits` measures the bare limits, `server` is the child under test, `http` talks to it,
-//! `updates` times single changes, `swap` a changed definition, `names` the ways to name documents, `report` prints. Run by
+//! `updates` times single changes, `swap` a changed definition, `soundness` verifies and fails, `names` the ways to name
+//! documents, `report` prints. Run by
 //! `scripts/bench`.
 #![allow(clippy::cast_precision_loss, reason = "figures for people, far below 2⁵²")]
 
@@ -11,6 +12,7 @@ mod limits;
 mod names;
 mod report;
 mod server;
+mod soundness;
 mod swap;
 mod updates;
 mod workload;
@@ -96,6 +98,7 @@ fn measure(
         build(&server, orders, script, bare, report)?;
     }
     updates::measure(&server, orders, arguments.updates, bare_sync, report)?;
+    soundness::measure(&server, orders, arguments.updates, bare_map[0], report)?;
     report.add(Figure::new("peak memory", server.peak_memory_mib()?, "MiB").aim("< 300"));
     report.add(Figure::new("documents alone, as JSON", orders.bytes() as f64 / MIB, "MiB"));
     report.add(Figure::new("disk, before a clean stop", server::disk_mib(&directory.join("data"))?, "MiB"));
