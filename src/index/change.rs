@@ -6,7 +6,7 @@
 //!
 //! Next on the walk: `registry`, which commits this.
 
-use super::context::{feeds, same_name};
+use super::context::{first_watermarks, same_name};
 use super::definition::Checked;
 use super::live::Stored;
 use super::publish::meta;
@@ -46,6 +46,9 @@ pub(crate) fn new_generation(checked: &Checked, number: u32, generation: u32, wr
         former_outputs: Vec::new(),
         deleting: false,
         errored: false,
+        reference_pattern: definition.reference_pattern.clone(),
+        reference_name: definition.reference_collection.clone(),
+        reference_collection: checked.reference.as_ref().map(|reference| reference.collection.clone()),
     };
     Stored { record, progress: first_progress(checked, generation, written) }
 }
@@ -56,7 +59,7 @@ pub(crate) fn first_progress(checked: &Checked, generation: u32, written: u64) -
         generation,
         fresh_through: written,
         phase: PhaseRecord::Mapping,
-        watermarks: vec![0; feeds(&checked.program).len()],
+        watermarks: first_watermarks(&checked.program, written),
         entries: 0,
         groups: 0,
         map_attempts: 0,
@@ -98,7 +101,7 @@ pub(crate) fn left_outputs(former: &DefinitionRecord, now: &DefinitionRecord) ->
 
 /// The collections that a definition writes.
 pub(crate) fn written(record: &DefinitionRecord) -> impl Iterator<Item = &String> {
-    record.output_collection.iter()
+    record.output_collection.iter().chain(&record.reference_collection)
 }
 
 /// The collections that belong to an index under a definition: those it writes, and those still to be emptied.

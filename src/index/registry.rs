@@ -81,6 +81,11 @@ impl Registry {
         }
     }
 
+    /// Bounds of index scripts.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Lets one definition change at a time, as long as the database is open.
     pub(super) fn change(&self) -> Result<MutexGuard<'_, bool>, StoreError> {
         let is_closed = self.changing.lock();
@@ -155,6 +160,11 @@ impl Registry {
         let is_new = self.roster.slot(name).is_none() && self.roster.unloaded(name).is_none();
         if is_new && self.roster.count() >= INDEXES_MAX {
             let reason = format!("the database has {INDEXES_MAX} indexes, the most it may have; delete one first");
+            return Err(RegistryError::rule(reason));
+        }
+        let mut own =
+            self.roster.slot(name).into_iter().flat_map(|slot| [Some(slot.serving), slot.replacement]).flatten();
+        if let Some(reason) = own.find_map(|index| checked.clash(&index.checked)) {
             return Err(RegistryError::rule(reason));
         }
         let generations = slots.iter().flat_map(|slot| [&slot.serving].into_iter().chain(&slot.replacement));
@@ -431,6 +441,7 @@ impl Registry {
             generation: Generation(stored.record.generation),
             program: Arc::clone(&checked.program),
             output: checked.output.clone(),
+            reference: checked.reference.clone(),
             feeds: feeds(&checked.program),
             hidden: Arc::new(AtomicBool::new(is_replacement && !is_swapping)),
             counters: Arc::new(Counters::default()),

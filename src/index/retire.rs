@@ -6,7 +6,7 @@ use super::change::written;
 use super::live::Index;
 use super::records::{
     DefinitionRecord, blocked_prefix, definition_name, disabled_name, faults_prefix, former_name, keep_name,
-    progress_name, settings_name,
+    progress_name, references_name, remap_name, settings_name,
 };
 use crate::id::DocumentId;
 use crate::store::changes::{ChangeKind, Feed};
@@ -63,7 +63,7 @@ pub(crate) fn empty_former_outputs(index: &Index) -> Result<(), StoreError> {
 pub(crate) fn generation_rows(generation: Generation) -> Vec<RowChange> {
     let delete = |family| RowChange::DeleteRange { family, range: generation_range(generation) };
     let mut rows: Vec<RowChange> = Family::OF_GENERATIONS.into_iter().map(delete).collect();
-    rows.push(delete_meta(progress_name(generation)));
+    rows.extend([progress_name, remap_name, references_name].map(|name| delete_meta(name(generation))));
     for prefix in [faults_prefix(generation), blocked_prefix(generation)] {
         rows.push(RowChange::DeleteRange { family: Family::Meta, range: KeyRange::prefix(prefix.as_bytes()) });
     }
