@@ -4,6 +4,7 @@
 //! feed and its count agree about which documents exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -198,17 +199,21 @@ pub(crate) fn generations(snapshot: &Snapshot<'_>) -> BTreeSet<u32> {
     generations
 }
 
-/// Copies a directory's files but for the lock. `false`: one of them went meanwhile.
+/// Copies a directory's files but for the lock. `false`: files came or went meanwhile, so that it may be no directory of one moment.
 fn copy(from: &Path, to: &Path) -> bool {
     for stale in std::fs::read_dir(to).unwrap() {
         std::fs::remove_file(stale.unwrap().path()).unwrap();
     }
-    let files = std::fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.file_name() != "LOCK");
-    let mut files = files.map(|entry| std::fs::copy(entry.path(), to.join(entry.file_name())));
-    files.all(|copied| match copied {
+    let files = || -> BTreeSet<OsString> {
+        let names = std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name != "LOCK").collect()
+    };
+    let before = files();
+    let is_copied = before.iter().all(|name| match std::fs::copy(from.join(name), to.join(name)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
         copied => copied.is_ok(),
-    })
+    });
+    is_copied && files() == before
 }
 
 /// One document write from the text of its properties.
