@@ -28,7 +28,8 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    fn text(&self) -> &str {
+    /// Who it is, in words.
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Document(text) | Self::Group(text) | Self::Reference(text) => text,
         }

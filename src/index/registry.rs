@@ -81,6 +81,11 @@ impl Registry {
         }
     }
 
+    /// Bounds of index scripts.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Lets one definition change at a time, as long as the database is open.
     pub(super) fn change(&self) -> Result<MutexGuard<'_, bool>, StoreError> {
         let is_closed = self.changing.lock();
@@ -253,7 +258,9 @@ impl Registry {
         self.roster.remove(name);
         if let Some(slot) = slot {
             slot.serving.leave();
-            slot.replacement.iter().for_each(|replacement| replacement.leave());
+            if let Some(replacement) = &slot.replacement {
+                replacement.leave();
+            }
         }
         Ok(true)
     }
@@ -324,7 +331,7 @@ impl Registry {
                 };
                 let index = self.assemble(checked, stored, FaultLog::default(), switches, false);
                 self.roster.set(&index);
-                if let Some(before) = &before {
+                if let Some(before) = before {
                     before.leave();
                 }
             }
@@ -350,7 +357,9 @@ impl Registry {
             let switches = Arc::clone(&slot.serving.switches);
             let index = self.assemble(checked, stored, FaultLog::default(), switches, true);
             self.roster.set_replacement(&name, Some(index));
-            slot.replacement.iter().for_each(|replacement| replacement.leave());
+            if let Some(replacement) = &slot.replacement {
+                replacement.leave();
+            }
         });
         self.resume(&name)?;
         result

@@ -3,6 +3,7 @@
 
 mod documents;
 mod embedded;
+mod explaining;
 mod flights;
 mod index;
 mod load;
@@ -10,4 +11,6 @@ mod program;
 mod readme;
 mod serve;
 mod trouble;
+mod trying_out;
+mod verifying;
 mod watch;
