@@ -37,9 +37,8 @@ impl Subject {
 
     fn is_of(&self, row: &FaultRow) -> bool {
         match (self, row.fault.phase) {
-            (Self::Document(id), Phase::Map) => same_name(id, &row.subject),
+            (Self::Document(id), Phase::Map) | (Self::Reference(id), Phase::Reference) => same_name(id, &row.subject),
             (Self::Group(key), Phase::Reduce | Phase::Finish) => *key == row.subject,
-            (Self::Reference(id), Phase::Reference) => same_name(id, &row.subject),
             _ => false,
         }
     }

@@ -162,10 +162,9 @@ impl State {
         }
     }
 
-    /// Ends the call because a document could not be read.
-    pub(super) fn interrupt(&self, reason: String) -> Failure {
+    /// Ends the call because a document could not be read; the caller's failure then does not matter.
+    pub(super) fn interrupt(&self) {
         self.ended.set(Some(Ended::Unread));
-        limit(reason, "")
     }
 
     /// Charges work on text.

@@ -237,6 +237,9 @@ impl From<DatabaseError> for ApiError {
                 names::TIMEOUT,
                 format!("{error}. What the request wrote is stored."),
             ),
+            DatabaseError::Patch { .. } => {
+                Self::new(StatusCode::BAD_REQUEST, names::INVALID_OPERATION, error.to_string())
+            }
             // Which write it is the caller of a batch adds.
             DatabaseError::Write { reason, .. } => Self::argument(reason),
         }

@@ -33,6 +33,7 @@ mod index_wait;
 mod indexes;
 mod json;
 mod json_body;
+mod json_patch;
 mod listing;
 mod multi_get;
 mod node;

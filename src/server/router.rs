@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap, StatusCode, Version};
 use axum::middleware;
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use axum::{Extension, Router};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -20,8 +20,8 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, explain, hilo,
-    identity, index_operations, index_reports, index_test, indexes, multi_get, node, observe, operations, progress,
-    stats, streams, unsupported, verify_index,
+    identity, index_operations, index_reports, index_test, indexes, json_patch, multi_get, node, observe, operations,
+    progress, stats, streams, unsupported, verify_index,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -73,6 +73,7 @@ fn database_routes() -> Router<Shared> {
                 .delete(documents::delete)
                 .post(documents::get_many),
         )
+        .route("/json-patch", patch(json_patch::run))
         .route("/bulk_docs", post(bulk::run))
         .route("/bulk_insert", post(bulk_insert::run))
         .route("/multi_get", post(multi_get::run))

@@ -86,7 +86,7 @@ fn an_index_is_turned_off_locked_and_leaves_its_documents() {
     server.run(&["index", "enable", "Sums"]).json();
     server.run(&["index", "priority", "low", "Sums"]).json();
     assert_eq!(server.run(&["index", "lock", "error", "Sums", "--text"]).stdout, "locked index Sums\n");
-    server.file("Sums.rhai", &SUMS.replace("thing.n", "1"));
+    server.file("Sums.rhai", SUMS.replace("thing.n", "1"));
     let refused = server.run(&["index", "put", "Sums.rhai"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("LockedError"), "{refused:?}");
     server.run(&["index", "lock", "unlock", "--all"]).json();

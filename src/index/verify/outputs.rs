@@ -102,7 +102,8 @@ impl Verification<'_, '_> {
             for operation in operations {
                 let present = match &operation {
                     Operation::Put { id: PutId::Given(id) | PutId::MustBeNew(id), .. }
-                    | Operation::Delete { id, .. } => snapshot.get(id)?,
+                    | Operation::Delete { id, .. }
+                    | Operation::Check { id, .. } => snapshot.get(id)?,
                     Operation::Put { .. } => None,
                 };
                 self.output_differs(operation, present.as_ref(), "no result belongs to it")?;
@@ -127,6 +128,9 @@ pub(super) fn told(
         Operation::Delete { id, .. } => {
             (DifferenceKind::Foreign, id.as_str().to_owned(), format!("should not be there: {why_none}; is {is}"))
         }
+        Operation::Check { id, .. } => {
+            (DifferenceKind::Changed, id.as_str().to_owned(), format!("should be another version; is {is}"))
+        }
     }
 }
 
@@ -143,5 +147,6 @@ pub(super) fn guarded(operation: Operation, present: Option<&StoredDocument>) ->
     match operation {
         Operation::Put { id, document, flags, .. } => Operation::Put { id, document, flags, expected: version },
         Operation::Delete { id, .. } => Operation::Delete { id, expected: version },
+        Operation::Check { id, .. } => Operation::Check { id, expected: version },
     }
 }
