@@ -1,13 +1,16 @@
 //! A database and its indexes: the way in for programs and for the server.
 //!
 //! `requests` reads the ids that a write asks for, `hilo` hands out ranges of them; `documents` and `watch` are for programs
-//! that embed a database.
+//! that embed a database; `clean_up` removes the `tombstones` that nobody needs any more.
 //!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
+mod clean_up;
+mod clock;
 mod documents;
 mod hilo;
 mod requests;
+mod tombstones;
 mod watch;
 
 use std::path::Path;
@@ -24,10 +27,12 @@ use crate::store::commit::{Committed, Expected};
 use crate::store::document::Document;
 use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
 
+use clean_up::CleanUp;
 use hilo::HiloLines;
 use requests::Requests;
 
 pub use documents::Written;
+pub use tombstones::{TombstoneSettings, TombstoneStatus};
 pub use watch::Watch;
 
 /// The settings of a database.
@@ -37,6 +42,8 @@ pub struct DatabaseSettings {
     pub store: StoreSettings,
     /// Bounds of index scripts.
     pub script_limits: Limits,
+    /// How long tombstones are kept.
+    pub tombstones: TombstoneSettings,
 }
 
 /// A database with its running indexes. Cheap to clone; call [`Database::close`] before the last clone goes.
@@ -45,6 +52,7 @@ pub struct Database {
     store: Store,
     registry: Arc<Registry>,
     hilo: Arc<HiloLines>,
+    clean_up: Arc<CleanUp>,
 }
 
 /// What a user's write asks for: ids may be any form.
@@ -138,8 +146,15 @@ impl Database {
     /// Where another process has it open, its format is newer, or its storage fails.
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
         let store = Store::open(path, &settings.store)?;
-        let registry = Registry::open(store.clone(), settings.script_limits)?;
-        Ok(Self { store, registry: Arc::new(registry), hilo: Arc::default() })
+        let registry = Arc::new(Registry::open(store.clone(), settings.script_limits)?);
+        let clean_up = match CleanUp::start(store.clone(), Arc::clone(&registry), settings.tombstones) {
+            Ok(clean_up) => Arc::new(clean_up),
+            Err(error) => {
+                registry.close();
+                return Err(error.into());
+            }
+        };
+        Ok(Self { store, registry, hilo: Arc::default(), clean_up })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
@@ -147,6 +162,7 @@ impl Database {
     /// # Errors
     /// Where the last sync fails.
     pub fn close(&self) -> Result<(), DatabaseError> {
+        self.clean_up.stop();
         self.registry.close();
         Ok(self.store.close()?)
     }

@@ -25,6 +25,7 @@ use super::records::{
 use super::retire::generation_rows;
 use super::worker;
 use crate::script::{Limits, STACK_BYTES};
+use crate::store::changes::Feed;
 use crate::store::commit::{Author, ClaimChange, Commit, Condition, RowChange};
 use crate::store::keyspace::{Family, Generation, KeyRange};
 use crate::store::scan::Direction;
@@ -224,6 +225,20 @@ impl Registry {
     /// All indexes, in name order.
     pub(crate) fn all(&self) -> Vec<Arc<Index>> {
         self.indexes.read().values().cloned().collect()
+    }
+
+    /// How far each feed was taken in, by index: a deletion after that must still be shown to it. Covers whatever reads a feed or
+    /// will go on reading one where it stopped; an index that begins anew needs no deletion from before it began. One whose
+    /// script this version refuses may be taken up by another version, and reads who knows what.
+    pub(crate) fn watermarks(&self) -> Vec<(String, Feed, u64)> {
+        let mut all = Vec::new();
+        for index in self.all() {
+            let watermarks = index.progress.lock().watermarks.clone();
+            let feeds = index.context.feeds.iter().cloned().zip(watermarks);
+            all.extend(feeds.map(|(feed, watermark)| (index.context.name.to_string(), feed, watermark)));
+        }
+        all.extend(self.unloaded.lock().values().map(|record| (record.name.clone(), Feed::All, 0)));
+        all
     }
 
     /// Stops all threads after the runs in hand.

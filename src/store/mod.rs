@@ -19,6 +19,7 @@ mod format;
 pub mod keyspace;
 mod meta;
 pub mod probe;
+pub mod purge;
 pub mod scan;
 mod settings;
 pub mod snapshot;
