@@ -1,7 +1,8 @@
 //! A database and its indexes: the way in for programs and for the server.
 //!
 //! `requests` reads the ids that a write asks for, `hilo` hands out ranges of them; `documents` and `watch` are for programs
-//! that embed a database; `clean_up` removes the `tombstones` that nobody needs any more.
+//! that embed a database; `clean_up` removes the `tombstones` that nobody needs any more; `index_news` tells what happens
+//! to indexes.
 //!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
@@ -9,6 +10,7 @@ mod clean_up;
 mod clock;
 mod documents;
 mod hilo;
+pub(crate) mod index_news;
 mod requests;
 mod tombstones;
 mod watch;
@@ -29,6 +31,7 @@ use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
 
 use clean_up::CleanUp;
 use hilo::HiloLines;
+use index_news::Teller;
 use requests::Requests;
 
 pub use documents::Written;
@@ -53,6 +56,7 @@ pub struct Database {
     registry: Arc<Registry>,
     hilo: Arc<HiloLines>,
     clean_up: Arc<CleanUp>,
+    teller: Arc<Teller>,
 }
 
 /// What a user's write asks for: ids may be any form.
@@ -154,7 +158,7 @@ impl Database {
                 return Err(error.into());
             }
         };
-        Ok(Self { store, registry, hilo: Arc::default(), clean_up })
+        Ok(Self { store, registry, hilo: Arc::default(), clean_up, teller: Arc::default() })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
@@ -252,7 +256,11 @@ impl Database {
     /// Where the script, a name or a rule between indexes refuses it; nothing has changed then.
     pub fn put_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
         let name = definition.name.clone();
-        self.registry.put(definition).map_err(|error| refused_index(name, error))
+        let is_new = self.registry.put(definition).map_err(|error| refused_index(name.clone(), error))?;
+        if is_new {
+            self.teller.tell(&name, "IndexAdded");
+        }
+        Ok(is_new)
     }
 
     /// Whether putting a definition would change nothing.
@@ -281,7 +289,11 @@ impl Database {
     /// # Errors
     /// Where the storage fails; what is left is deleted when the database is opened again.
     pub fn delete_index(&self, name: &str) -> Result<bool, DatabaseError> {
-        Ok(self.registry.delete(name)?)
+        let was_there = self.registry.delete(name)?;
+        if was_there {
+            self.teller.tell(name, "IndexRemoved");
+        }
+        Ok(was_there)
     }
 
     /// All definitions, in name order.
@@ -346,7 +358,12 @@ impl Database {
     /// Where there is no such index, or the storage fails.
     pub fn set_index_disabled(&self, name: &str, is_disabled: bool) -> Result<(), DatabaseError> {
         match self.registry.set_disabled(name, is_disabled)? {
-            true => Ok(()),
+            true => {
+                if is_disabled {
+                    self.teller.tell(name, "IndexDemotedToDisabled");
+                }
+                Ok(())
+            }
             false => Err(DatabaseError::NoIndex { name: name.to_owned() }),
         }
     }
@@ -361,6 +378,9 @@ impl Database {
         for index in chosen {
             index.is_paused.store(is_paused, Ordering::Relaxed);
             index.reach(None);
+            if is_paused {
+                self.teller.tell(&index.context.name, "IndexPaused");
+            }
         }
         self.store.wake();
         Ok(())

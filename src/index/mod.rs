@@ -14,7 +14,7 @@ mod faults;
 mod first_build;
 mod graph;
 mod group;
-mod live;
+pub(crate) mod live;
 mod map;
 mod pace;
 mod planned;

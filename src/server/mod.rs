@@ -1,4 +1,5 @@
-//! HTTP: the paths, bodies and status codes of RavenDB's interface, and CouchDB's `_changes`, over Treepie's databases.
+//! HTTP: the paths, bodies and status codes of RavenDB's interface, and CouchDB's `_changes` and `_all_docs`, over Treepie's
+//! databases.
 //!
 //! A request walks from `connection` (accept, limits) through `router` and `observe` (span, errors) to one file per
 //! resource, which leases a database from `registry` and either answers with `json` or streams through `stream`.
@@ -14,12 +15,12 @@ mod collections;
 mod conditions;
 mod configuration;
 mod connection;
+mod couch;
 mod databases;
 mod delete_by_query;
 mod documents;
 mod drain;
 mod error;
-mod feed;
 mod files;
 mod hilo;
 mod host;

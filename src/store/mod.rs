@@ -23,6 +23,7 @@ pub mod purge;
 pub mod scan;
 mod settings;
 pub mod snapshot;
+pub mod span;
 mod verify;
 
 use std::path::Path;

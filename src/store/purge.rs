@@ -98,14 +98,15 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Checks that a reader which has seen everything through `since` can go on there without missing a deletion. One that begins
-    /// with 0 knows of no document that could have been deleted.
+    /// Checks that a reader which has read a feed through `after` can go on there without missing a deletion, and returns what
+    /// [`Snapshot::purged_through`] does. `begun`: the etag that was durable when the reader began with nothing, 0 where it did
+    /// not: of what was deleted by then it has seen nothing.
     ///
     /// # Errors
     /// [`StoreError::Purged`]; the read failed.
-    pub fn check_since(&self, feed: &Feed, since: u64) -> Result<(), StoreError> {
+    pub fn check_reader(&self, feed: &Feed, after: u64, begun: u64) -> Result<u64, StoreError> {
         let through = self.purged_through(feed)?;
-        if since == 0 || since >= through { Ok(()) } else { Err(StoreError::Purged { since, through }) }
+        if through <= after.max(begun) { Ok(through) } else { Err(StoreError::Purged { since: after, through }) }
     }
 
     /// The same as [`Snapshot::purged_through`], by number.

@@ -1,6 +1,8 @@
 //! The JSON of the HTTP interface, as RavenDB's clients read and write it. Its casing and its oddities stay in here.
 
+pub(crate) mod changes;
 pub(crate) mod configuration;
+pub(crate) mod couch;
 pub(crate) mod database;
 pub(crate) mod definition;
 pub(crate) mod index;
