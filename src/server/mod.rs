@@ -44,6 +44,7 @@ mod settings;
 mod stats;
 mod stream;
 mod streams;
+mod tombstones;
 mod unsupported;
 mod wire;
 

@@ -20,7 +20,7 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents, hilo, identity,
-    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, unsupported,
+    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, tombstones, unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -118,6 +118,8 @@ fn database_routes() -> Router<Shared> {
         .route("/admin/record", get(databases::record_of))
         .route("/admin/configuration/client", put(configuration::put_client))
         .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
+        .route("/admin/tombstones/cleanup", post(tombstones::clean_up))
+        .route("/admin/tombstones/state", get(tombstones::state))
         .route("/healthcheck", get(node::database_health))
 }
 

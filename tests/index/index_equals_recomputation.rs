@@ -1,4 +1,4 @@
-//! After any sequence of writes, pauses and restarts an index equals its recomputation: by plain folding, by a fresh database
+//! After any sequence of writes, pauses, restarts and rounds of clean-up an index equals its recomputation: by plain folding, by a fresh database
 //! over the same documents in another order of arrival, and by a build anew in place, rows and bodies byte for byte.
 
 use std::collections::BTreeMap;
@@ -26,6 +26,7 @@ enum Deed {
     Pause(usize),
     Resume,
     Rebuild(usize),
+    CleanUp,
 }
 
 /// A write of one document.
@@ -61,6 +62,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         2 => (0..MODELS.len()).prop_map(Deed::Pause),
         2 => Just(Deed::Resume),
         1 => (0..MODELS.len()).prop_map(Deed::Rebuild),
+        3 => Just(Deed::CleanUp),
     ]
 }
 
@@ -112,7 +114,7 @@ struct Life {
 
 impl Life {
     fn new() -> Self {
-        let world = World::new();
+        let world = World::keeping_no_tombstones();
         for model in MODELS {
             world.index(model.name, model.script);
         }
@@ -135,6 +137,7 @@ impl Life {
                 self.paused = true;
             }
             Deed::Resume => self.resume(),
+            Deed::CleanUp => drop(self.world.database().clean_up_tombstones().unwrap()),
             Deed::Rebuild(number) => {
                 let model = MODELS[*number];
                 assert!(self.world.database().delete_index(model.name).unwrap());

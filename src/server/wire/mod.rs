@@ -11,3 +11,4 @@ pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod stats;
 pub(crate) mod text;
+pub(crate) mod tombstones;
