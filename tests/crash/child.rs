@@ -1,6 +1,6 @@
 //! The process that is killed: this test binary, started again with the directory in its environment.
 //!
-//! It rebuilds an index, writes numbered batches and, from a second thread, single documents, and says on standard output what was
+//! It rebuilds an index, writes numbered batches and, from a second thread, single documents, cleans up behind, and says on standard output what was
 //! acknowledged and which etags it saw. At a step that it was asked for it says so and stands still.
 
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use treepie::database::{Database, DatabaseSettings};
+use treepie::database::{Database, DatabaseSettings, TombstoneSettings};
 use treepie::store::commit::OperationResult;
 use treepie::store::probe::{Probe, Step};
 
@@ -52,6 +52,9 @@ fn works_until_it_is_killed() {
 
 fn work(directory: &Path, first_batch: u64) {
     let mut settings = DatabaseSettings::default();
+    // Tombstones go all the time, as soon as the indexes have passed them.
+    settings.tombstones =
+        TombstoneSettings { kept_min: Duration::ZERO, every: Duration::from_millis(3), ..TombstoneSettings::default() };
     if let Some(step) = std::env::var_os(STEP) {
         let step = step.into_string().unwrap();
         settings.store.probe = Some(Arc::new(StandStill { step, left: AtomicU64::new(number(NTH)) }));
