@@ -113,7 +113,9 @@ impl Printer {
         let Some(id) = row.id else { return Ok(()) };
         if self.out.for_people() {
             let text = match row.doc {
-                Some(document) if !row.deleted => format!("{id}  {}", Shown::parse(document.get())?.without(&["@metadata", "_id", "_rev"])),
+                Some(document) if !row.deleted => {
+                    format!("{id}  {}", Shown::parse(document.get())?.without(&["@metadata", "_id", "_rev"]))
+                }
                 _ if row.deleted => format!("{id}  deleted"),
                 _ => id,
             };

@@ -60,10 +60,8 @@ impl CleanUp {
             }
         };
         let thread = std::thread::Builder::new().name("treepie-clean-up".to_owned()).spawn(run);
-        let thread = thread.map_err(|source| StoreError::System {
-            action: "starting the thread that cleans up".to_owned(),
-            source,
-        })?;
+        let thread = thread
+            .map_err(|source| StoreError::System { action: "starting the thread that cleans up".to_owned(), source })?;
         Ok(Self { rounds, thread: Mutex::new(Some((stop, thread))) })
     }
 

@@ -66,8 +66,7 @@ impl Database {
     /// Follows the indexes from now on.
     pub(crate) fn index_news(&self) -> IndexNews {
         let told = self.teller.0.subscribe();
-        let mut news =
-            IndexNews { database: self.clone(), told, running: SelectAll::new(), seen: HashMap::new() };
+        let mut news = IndexNews { database: self.clone(), told, running: SelectAll::new(), seen: HashMap::new() };
         for index in self.registry.all() {
             news.follow(index);
         }

@@ -32,6 +32,7 @@ mod index_wait;
 mod indexes;
 mod json;
 mod listing;
+mod lull;
 mod multi_get;
 mod node;
 mod observe;

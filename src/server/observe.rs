@@ -127,8 +127,8 @@ pub(crate) fn with_body(response: Response, error: &ApiError, uri: &Uri) -> Resp
         actual: versions.actual.as_deref(),
     });
     let (type_name, message) = (error.type_name(), error.message());
-    let couch = couch::is_path(uri.path())
-        .then(|| CouchBody { error: couch::error_name(error.status()), reason: message });
+    let couch =
+        couch::is_path(uri.path()).then(|| CouchBody { error: couch::error_name(error.status()), reason: message });
     let body = ErrorBody { url, type_name, message, error: error.detail(), versions, couch };
     let (mut parts, _) = response.into_parts();
     parts.headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);

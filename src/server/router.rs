@@ -19,8 +19,9 @@ use super::host::Host;
 use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
-    bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents, hilo, identity,
-    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, tombstones, unsupported,
+    bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents, hilo,
+    identity, index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams,
+    tombstones, unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.

@@ -39,7 +39,11 @@ async fn fold(server: &TestServer, mut since: String, limit: u32) -> Vec<String>
         let rows = page["results"].as_array().unwrap();
         for row in rows {
             let id = row["id"].as_str().unwrap().to_owned();
-            if row["deleted"] == true { alive.remove(&id) } else { alive.insert(id) };
+            if row["deleted"] == true {
+                alive.remove(&id)
+            } else {
+                alive.insert(id)
+            };
         }
         since = page["last_seq"].as_str().map_or_else(|| page["last_seq"].to_string(), str::to_owned);
         if rows.is_empty() {

@@ -228,8 +228,11 @@ fn request() -> impl Strategy<Value = Request> {
 fn every_range_is_what_the_rules_say() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let letters = ["", "a", "B", "c", "cc", "😀", "é"];
-    let all: Vec<String> =
-        ["a", "b", "C", "ab", "x"].iter().flat_map(|one| letters.map(|two| format!("{one}/x{two}"))).chain(["a", "ca"].map(str::to_owned)).collect();
+    let all: Vec<String> = ["a", "b", "C", "ab", "x"]
+        .iter()
+        .flat_map(|one| letters.map(|two| format!("{one}/x{two}")))
+        .chain(["a", "ca"].map(str::to_owned))
+        .collect();
     let server = runtime.block_on(with_documents(&all.iter().map(String::as_str).collect::<Vec<_>>()));
     let by_lower: BTreeMap<String, String> = all.into_iter().map(|id| (lower_cased(&id), id)).collect();
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig { cases: 256, ..ProptestConfig::default() });

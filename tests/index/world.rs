@@ -51,8 +51,7 @@ impl World {
     /// An empty database that removes tombstones as soon as its indexes have passed them, when it is told to.
     pub(crate) fn keeping_no_tombstones() -> Self {
         let hour = Duration::from_secs(3_600);
-        let tombstones =
-            TombstoneSettings { kept_min: Duration::ZERO, every: hour, ..TombstoneSettings::default() };
+        let tombstones = TombstoneSettings { kept_min: Duration::ZERO, every: hour, ..TombstoneSettings::default() };
         Self::with(DatabaseSettings { tombstones, ..DatabaseSettings::default() })
     }
 

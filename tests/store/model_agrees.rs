@@ -59,12 +59,8 @@ impl Model {
     /// Removes the tombstones of a collection through an etag; returns how many there were.
     fn purge(&mut self, collection: &str, through: u64) -> u64 {
         let gone = |of: &str, etag: u64| of == collection && etag <= through;
-        let etags: Vec<u64> = self
-            .tombstones
-            .iter()
-            .filter(|((of, _), (etag, _))| gone(of, *etag))
-            .map(|(_, (etag, _))| *etag)
-            .collect();
+        let etags: Vec<u64> =
+            self.tombstones.iter().filter(|((of, _), (etag, _))| gone(of, *etag)).map(|(_, (etag, _))| *etag).collect();
         self.tombstones.retain(|(of, _), (etag, _)| !gone(of, *etag));
         if let Some(newest) = etags.iter().max() {
             self.purged.insert(collection.to_owned(), *newest);

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::watches::Watches;
 use crate::database::index_news::{IndexNews, News};
 use crate::server::host::signalled;
+use crate::server::lull::{Lull, changed};
 use crate::server::operations::Progress as OperationProgress;
 use crate::server::registry::Lease;
 use crate::server::router::Shared;
@@ -64,6 +65,7 @@ pub(super) struct Connection {
     told: BTreeMap<u64, String>,
     heard: Instant,
     next_ping: Instant,
+    lull: Lull,
 }
 
 impl Connection {
@@ -83,6 +85,7 @@ impl Connection {
             told: BTreeMap::new(),
             heard,
             next_ping: heard + PING_EVERY,
+            lull: Lull::new(),
         }
     }
 
@@ -115,8 +118,8 @@ impl Connection {
                 Ok(()) => Woken::Operations,
                 Err(_) => Woken::End("the server stops"),
             },
-            changed = self.progress.wait_for(|progress| progress.durable > after), if feed.is_some() => {
-                match (changed.is_ok(), feed) {
+            is_open = changed(&mut self.progress, after, self.lull), if feed.is_some() => {
+                match (is_open, feed) {
                     (true, Some(feed)) => Woken::Documents(feed),
                     _ => Woken::End("the database closes"),
                 }
@@ -134,7 +137,7 @@ impl Connection {
             Woken::Ping if self.heard.elapsed() > SILENCE_MAX => Err(End::Gone),
             Woken::Ping => {
                 self.next_ping = Instant::now() + PING_EVERY;
-                self.send([Frame::Ping(axum::body::Bytes::new())]).await
+                self.send(vec![Frame::Ping(axum::body::Bytes::new())]).await
             }
             Woken::End(reason) => Err(End::Told(close_code::AWAY, reason.to_owned())),
         }
@@ -189,6 +192,7 @@ impl Connection {
             End::Told(close_code::ERROR, error.message().chars().take(100).collect())
         })?;
         self.after = through;
+        self.lull.looked(!messages.is_empty());
         self.tell(messages).await
     }
 
@@ -233,25 +237,20 @@ impl Connection {
     }
 
     async fn tell(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<(), End> {
-        let frames = messages.into_iter().map(|message| Frame::Text(Utf8Bytes::from(message.frame())));
+        let frames = messages.into_iter().map(|message| Frame::Text(Utf8Bytes::from(message.frame()))).collect();
         self.send(frames).await
     }
 
-    /// Sends frames; a client that takes none of them for `unread_max` is cut off.
-    async fn send(&mut self, frames: impl IntoIterator<Item = Frame>) -> Result<(), End> {
-        let unread_max = self.host.settings.limits.unread_max;
-        for frame in frames {
-            self.in_time(unread_max, |socket| Box::pin(socket.feed(frame))).await?;
-        }
-        self.in_time(unread_max, |socket| Box::pin(socket.flush())).await
-    }
-
-    async fn in_time<'s>(
-        &'s mut self,
-        time: Duration,
-        work: impl FnOnce(&'s mut WebSocket) -> std::pin::Pin<Box<dyn Future<Output = Result<(), axum::Error>> + Send + 's>>,
-    ) -> Result<(), End> {
-        match tokio::time::timeout(time, work(&mut self.socket)).await {
+    /// Sends frames; a client that has not taken them within `unread_max` is cut off.
+    async fn send(&mut self, frames: Vec<Frame>) -> Result<(), End> {
+        let socket = &mut self.socket;
+        let sending = async {
+            for frame in frames {
+                socket.feed(frame).await?;
+            }
+            socket.flush().await
+        };
+        match tokio::time::timeout(self.host.settings.limits.unread_max, sending).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Gone),
             Err(_) => {
@@ -282,8 +281,9 @@ fn read(
             // What was written since this process began has this form.
             let change_vector = format!("{node_tag}:{etag}-{}", lease.store().incarnation());
             let (id, collection_name) = (change.id, change.collection);
-            messages
-                .push(Message::DocumentChange { value: DocumentChange { r#type: kind, id, collection_name, change_vector } });
+            messages.push(Message::DocumentChange {
+                value: DocumentChange { r#type: kind, id, collection_name, change_vector },
+            });
         }
         if looked_at >= LOOKED_AT_MAX {
             return Ok((messages, etag));

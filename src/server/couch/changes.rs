@@ -22,6 +22,7 @@ use crate::server::body::{self, BodyLimit};
 use crate::server::error::ApiError;
 use crate::server::host::{Host, InHand, signalled};
 use crate::server::json;
+use crate::server::lull::{Lull, changed};
 use crate::server::query::Query;
 use crate::server::registry::Lease;
 use crate::server::router::Shared;
@@ -87,7 +88,7 @@ async fn follow(
         let (stopping, closing) = (host.stop_signal(), lease.stop_signal());
         let progress = lease.store().watch_progress();
         let reader = Arc::new(Reader::new(lease, &asked, host.node.tag.clone()));
-        let mut feed = Running { host, reader, asked, stopping, closing, progress };
+        let mut feed = Running { host, reader, asked, stopping, closing, progress, lull: Lull::new() };
         match feed.run(durable, &outlet).await {
             // Where the reader has gone there is nobody to tell.
             Ok(tail) => drop(outlet.finish(tail).await),
@@ -106,6 +107,7 @@ struct Running {
     stopping: watch::Receiver<bool>,
     closing: watch::Receiver<bool>,
     progress: watch::Receiver<Progress>,
+    lull: Lull,
 }
 
 impl Running {
@@ -145,6 +147,7 @@ impl Running {
                 return self.end(bytes, position, 0).await;
             }
             outlet.send(std::mem::take(&mut bytes)).await?;
+            self.lull.looked(batch.rows > 0);
             if !self.wait(position.etag(), quiet_since, outlet).await? {
                 return self.end(bytes, position, 0).await;
             }
@@ -172,8 +175,8 @@ impl Running {
             () = outlet.closed() => Err(Ended::Gone),
             () = signalled(&mut self.stopping) => Ok(Woken::Stopped),
             () = signalled(&mut self.closing) => Ok(Woken::Stopped),
-            changed = self.progress.wait_for(|progress| progress.durable > etag) => {
-                Ok(if changed.is_ok() { Woken::Changed } else { Woken::Stopped })
+            is_open = changed(&mut self.progress, etag, self.lull) => {
+                Ok(if is_open { Woken::Changed } else { Woken::Stopped })
             }
             () = tokio::time::sleep_until(until) => Ok(at_end),
         }

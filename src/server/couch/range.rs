@@ -28,8 +28,7 @@ pub(super) enum Wanted {
 /// # Errors
 /// A bound that is no JSON, bounds that contradict each other.
 pub(super) fn read(query: &Query) -> Result<Wanted, ApiError> {
-    let direction =
-        if query.switch("descending", false)? { Direction::Backward } else { Direction::Forward };
+    let direction = if query.switch("descending", false)? { Direction::Backward } else { Direction::Forward };
     let (key, keys) = (parameter(query, "key", "key")?, parameter(query, "keys", "keys")?);
     let start = parameter(query, "startkey", "start_key")?;
     let end = parameter(query, "endkey", "end_key")?;
