@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{RecvTimeoutError, Sender};
 use parking_lot::Mutex;
 
-use super::tombstones::{Holds, TombstoneSettings, TombstoneStatus, status};
+use super::tombstones::{Floors, Holds, TombstoneSettings, TombstoneStatus, status};
 use super::{Database, DatabaseError};
 use crate::id::lower;
 use crate::index::registry::Registry;
@@ -31,6 +31,7 @@ pub(super) struct CleanUp {
 struct Rounds {
     store: Store,
     registry: Arc<Registry>,
+    floors: Floors,
     settings: TombstoneSettings,
     is_stopping: AtomicBool,
     /// By lower-cased collection: the etag through which its feed was looked at. Held for a whole round.
@@ -42,10 +43,11 @@ impl CleanUp {
     pub(super) fn start(
         store: Store,
         registry: Arc<Registry>,
+        floors: Floors,
         settings: TombstoneSettings,
     ) -> Result<Self, StoreError> {
         let (is_stopping, looked_through) = (AtomicBool::new(false), Mutex::default());
-        let rounds = Arc::new(Rounds { store, registry, settings, is_stopping, looked_through });
+        let rounds = Arc::new(Rounds { store, registry, floors, settings, is_stopping, looked_through });
         let (stop, stopped) = crossbeam_channel::bounded::<()>(0);
         let worker = Arc::clone(&rounds);
         let run = move || {
@@ -84,10 +86,14 @@ impl Drop for CleanUp {
 }
 
 impl Rounds {
+    fn holds(&self) -> Result<Holds, StoreError> {
+        Holds::read(&self.store, &self.registry, self.floors, &self.settings)
+    }
+
     /// Removes what nobody needs; returns how many tombstones that were.
     fn run(&self) -> Result<u64, StoreError> {
         let mut looked_through = self.looked_through.lock();
-        let holds = Holds::read(&self.store, &self.registry, &self.settings)?;
+        let holds = self.holds()?;
         let counts = self.store.snapshot().all_collections()?;
         let mut removed = 0;
         for count in counts.into_iter().filter(|count| count.tombstones > 0) {
@@ -121,8 +127,7 @@ impl Database {
     /// # Errors
     /// Where the storage fails.
     pub fn tombstones(&self) -> Result<Vec<TombstoneStatus>, DatabaseError> {
-        let rounds = &self.clean_up.rounds;
-        let holds = Holds::read(&rounds.store, &rounds.registry, &rounds.settings)?;
+        let holds = self.clean_up.rounds.holds()?;
         let snapshot = self.store.snapshot();
         let mut statuses = Vec::new();
         for count in snapshot.all_collections()? {

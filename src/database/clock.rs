@@ -57,7 +57,8 @@ fn at(moments: &[Moment], moment: i64) -> u64 {
     moments.iter().filter(|(then, _)| *then <= moment).map(|(_, etag)| *etag).max().unwrap_or(0)
 }
 
-fn micros(time: Duration) -> i64 {
+/// Microseconds of a span of time.
+pub(super) fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 

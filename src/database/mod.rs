@@ -151,13 +151,14 @@ impl Database {
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
         let store = Store::open(path, &settings.store)?;
         let registry = Arc::new(Registry::open(store.clone(), settings.script_limits)?);
-        let clean_up = match CleanUp::start(store.clone(), Arc::clone(&registry), settings.tombstones) {
-            Ok(clean_up) => Arc::new(clean_up),
-            Err(error) => {
-                registry.close();
-                return Err(error.into());
-            }
-        };
+        let clean_up =
+            match CleanUp::start(store.clone(), Arc::clone(&registry), |_| Ok(Vec::new()), settings.tombstones) {
+                Ok(clean_up) => Arc::new(clean_up),
+                Err(error) => {
+                    registry.close();
+                    return Err(error.into());
+                }
+            };
         Ok(Self { store, registry, hilo: Arc::default(), clean_up, teller: Arc::default() })
     }
 

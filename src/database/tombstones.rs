@@ -15,10 +15,10 @@ use crate::id::lower;
 use crate::index::registry::Registry;
 use crate::store::changes::Feed;
 use crate::store::commit::now_micros;
-use crate::store::snapshot::CollectionCount;
+use crate::store::snapshot::{CollectionCount, Snapshot};
 use crate::store::{Store, StoreError};
 
-use super::clock;
+use super::clock::{self, micros};
 
 /// How long tombstones are kept.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,20 @@ pub struct TombstoneStatus {
     /// Who needs those after that, in words; `None`: nobody, they only have to be durable.
     pub held_by: Option<String>,
 }
+
+/// What a subscription that delivers deletions still needs.
+#[derive(Clone, Debug)]
+pub(super) struct Floor {
+    /// Of which collection; `None`: of all.
+    pub(super) collection: Option<String>,
+    /// It has acknowledged everything through this etag.
+    pub(super) through: u64,
+    /// When somebody last used it, microseconds since 1970.
+    pub(super) touched_micros: i64,
+}
+
+/// Asks the subscriptions of a database.
+pub(super) type Floors = fn(&Snapshot<'_>) -> Result<Vec<Floor>, StoreError>;
 
 /// Somebody who needs the tombstones of a feed after an etag.
 #[derive(Clone, Debug)]
@@ -74,11 +88,17 @@ impl Default for TombstoneSettings {
 impl Holds {
     /// Asks everybody. What is durable is read first: whoever begins to read after that sees every deletion through it done
     /// already, and does not need its tombstone.
-    pub(super) fn read(store: &Store, registry: &Registry, settings: &TombstoneSettings) -> Result<Self, StoreError> {
+    pub(super) fn read(
+        store: &Store,
+        registry: &Registry,
+        floors: Floors,
+        settings: &TombstoneSettings,
+    ) -> Result<Self, StoreError> {
         let durable = store.progress().durable;
+        let now = now_micros();
         let mut holds = Vec::new();
         if !settings.kept_min.is_zero() {
-            let through = clock::etag_at(store, settings.kept_min, now_micros(), durable)?;
+            let through = clock::etag_at(store, settings.kept_min, now, durable)?;
             holds.push(Hold { who: format!("the last {:?}", settings.kept_min), collection: None, through });
         }
         for (index, feed, through) in registry.watermarks() {
@@ -88,6 +108,8 @@ impl Holds {
             };
             holds.push(Hold { who: format!("index '{index}'"), collection, through });
         }
+        let used_since = now.saturating_sub(micros(settings.subscription_idle_max));
+        holds.extend(floors(&store.snapshot())?.into_iter().filter_map(|floor| of_subscription(floor, used_since)));
         Ok(Self { durable, holds })
     }
 
@@ -100,6 +122,13 @@ impl Holds {
             _ => (self.durable, None),
         }
     }
+}
+
+/// What a subscription holds, unless nobody has used it since a moment.
+fn of_subscription(floor: Floor, used_since: i64) -> Option<Hold> {
+    let Floor { collection, through, touched_micros } = floor;
+    let who = "a subscription that delivers deletions".to_owned();
+    (touched_micros >= used_since).then(|| Hold { who, collection: collection.as_deref().map(lower), through })
 }
 
 /// Tells how a collection's tombstones stand.
@@ -132,6 +161,14 @@ mod tests {
         let holds = holds(90, &[("ix", Some("orders"), 20), ("all", None, 40), ("fast", Some("orders"), 80)]);
         assert_eq!(holds.of("Orders"), (20, Some("ix")));
         assert_eq!(holds.of("Users"), (40, Some("all")));
+    }
+
+    #[test]
+    fn a_subscription_holds_tombstones_until_nobody_has_used_it_for_long() {
+        let floor = |touched_micros| Floor { collection: Some("Orders".to_owned()), through: 5, touched_micros };
+        let hold = of_subscription(floor(100), 100).unwrap();
+        assert_eq!((hold.collection.as_deref(), hold.through), (Some("orders"), 5));
+        assert!(of_subscription(floor(99), 100).is_none());
     }
 
     #[test]

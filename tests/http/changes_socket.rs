@@ -85,9 +85,9 @@ async fn each_change_is_told_once_whatever_it_matches() {
         assert_eq!(socket.next().await["Type"], "Confirm");
     }
     let vector = server.must_put("Users/1", r#"{"@metadata":{"@collection":"Users"}}"#).await;
-    server.delete("/databases/db/docs?id=users/1").await;
     let change = socket.next().await;
     assert_eq!((told(&change), &change["Value"]["ChangeVector"]), (("Put", "Users/1", "Users"), &json!(vector)));
+    server.delete("/databases/db/docs?id=users/1").await;
     assert_eq!(told(&socket.next().await), ("Delete", "Users/1", "Users"));
     server.must_put("last", "{}").await;
     assert_eq!(told(&socket.next().await), ("Put", "last", "@empty"));

@@ -47,9 +47,11 @@ class ChangesTest(StoreTest):
         some = self.follow(self.changes.for_documents_start_with("USERS/"))
         collection = self.follow(self.changes.for_documents_in_collection("Users"))
         self.save(User("a"), "users/1")
+        # Two changes of one document can be told as one to a client that is slow.
+        told = [every.get(timeout=PATIENCE)]
         self.delete("users/1")
         self.save(User("b"), "others/1")
-        told = [every.get(timeout=PATIENCE) for _ in range(3)]
+        told += [every.get(timeout=PATIENCE) for _ in range(2)]
         self.assertEqual([(str(it.type_of_change), it.key) for it in told],
                          [("Put", "users/1"), ("Delete", "users/1"), ("Put", "others/1")])
         self.assertEqual(told[0].collection_name, "Users")
