@@ -119,8 +119,10 @@ async fn what_is_no_command_is_answered_and_does_not_end_the_connection() {
     let refused = socket.next().await;
     assert_eq!(refused["Type"], "Error");
     assert!(refused["Exception"].as_str().unwrap().contains("'watch-all-timeseries'"));
+    assert_eq!(socket.next().await, json!({"Type": "Confirm", "CommandId": 1}));
     socket.send("watch-doc", Value::Null).await;
     assert!(socket.next().await["Exception"].as_str().unwrap().contains("Param"));
+    assert_eq!(socket.next().await["CommandId"], 2);
     socket.send("watch-docs", Value::Null).await;
     assert_eq!(socket.next().await["CommandId"], 3);
     let answer = server.get("/databases/db/changes").await;

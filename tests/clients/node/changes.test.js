@@ -110,9 +110,12 @@ withStore("an operation is told of until it has ended", async store => {
 
 withStore("what the server does not have is refused by name", async store => {
     const changes = await connected(store);
-    const refused = new Promise(resolve => changes.on("error", resolve));
-    changes.forAllCounters().on("data", () => {});
+    const counters = changes.forAllCounters();
+    const refused = new Promise(resolve => counters.on("error", resolve));
+    changes.on("error", () => {});
+    counters.on("data", () => {});
     assert.match(String(await refused), /watch-counters/);
+    await counters.ensureSubscribedNow();
 });
 
 withStore("two stores follow the same database", async store => {
