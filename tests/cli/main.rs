@@ -3,6 +3,7 @@
 
 mod documents;
 mod embedded;
+mod feeds_by_curl;
 mod flights;
 mod index;
 mod load;
