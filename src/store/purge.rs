@@ -72,7 +72,7 @@ impl Store {
             own_row(&meta::purged(&lower(collection)), codec::encode(&newest)),
             own_row(meta::PURGED, codec::encode(&of_all)),
         ];
-        self.commit_synced(Commit { purges, rows, ..Commit::default() })?;
+        self.commit_synced(Commit { rows, purges, ..Commit::default() })?;
         Ok(Purged { removed, through: reached.max(after) })
     }
 }

@@ -116,13 +116,13 @@ async fn what_is_no_command_is_answered_and_does_not_end_the_connection() {
     socket.stream.send(Message::text("watch me")).await.unwrap();
     assert!(socket.next().await["Exception"].as_str().unwrap().contains("no command"));
     socket.send("watch-all-timeseries", Value::Null).await;
-    let refused = socket.next().await;
-    assert_eq!(refused["Type"], "Error");
-    assert!(refused["Exception"].as_str().unwrap().contains("'watch-all-timeseries'"));
     assert_eq!(socket.next().await, json!({"Type": "Confirm", "CommandId": 1}));
+    let refused = socket.next().await;
+    assert_eq!((&refused["Type"], &refused["CommandId"]), (&json!("Error"), &json!(1)));
+    assert!(refused["Exception"].as_str().unwrap().contains("'watch-all-timeseries'"));
     socket.send("watch-doc", Value::Null).await;
-    assert!(socket.next().await["Exception"].as_str().unwrap().contains("Param"));
     assert_eq!(socket.next().await["CommandId"], 2);
+    assert!(socket.next().await["Exception"].as_str().unwrap().contains("Param"));
     socket.send("watch-docs", Value::Null).await;
     assert_eq!(socket.next().await["CommandId"], 3);
     let answer = server.get("/databases/db/changes").await;

@@ -168,8 +168,8 @@ impl Connection {
         let command_id = command.command_id;
         let had = (self.watches.feed().is_some(), self.watches.has_operations());
         if let Err(exception) = self.watches.apply(&command) {
-            // Confirmed all the same: clients wait for that, and have heard why nothing will come.
-            return self.tell([Message::Error { exception, command_id }, Message::Confirm { command_id }]).await;
+            // Confirmed all the same: clients wait for that before they listen to why nothing will come.
+            return self.tell([Message::Confirm { command_id }, Message::Error { exception, command_id }]).await;
         }
         if !had.0 {
             // Whoever begins to watch is told of what is written from now on.

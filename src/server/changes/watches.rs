@@ -39,12 +39,20 @@ impl Watches {
             Some(("unwatch", what)) => (false, what),
             _ => return Err(unknown(name)),
         };
-        let set = match what {
-            "docs" => return Ok(self.all_documents = is_watched),
-            "indexes" => return Ok(self.all_indexes = is_watched),
-            "operations" => return Ok(self.all_operations = is_watched),
+        let every = match what {
+            "docs" => Some(&mut self.all_documents),
+            "indexes" => Some(&mut self.all_indexes),
+            "operations" => Some(&mut self.all_operations),
             // There is one node: its topology never changes.
             "topology-change" => return Ok(()),
+            _ => None,
+        };
+        if let Some(every) = every {
+            *every = is_watched;
+            return Ok(());
+        }
+        let is_full = self.count() >= WATCHES_MAX;
+        let set = match what {
             "doc" => &mut self.ids,
             "prefix" => &mut self.prefixes,
             "collection" => &mut self.collections,
@@ -57,15 +65,14 @@ impl Watches {
             Value::Number(number) => number.to_string(),
             _ => return Err(format!("'{name}' needs a \"Param\": what it is about.")),
         };
-        if is_watched {
-            set.insert(text);
-        } else {
+        if !is_watched {
             set.remove(&text);
-        }
-        if self.count() > WATCHES_MAX {
+        } else if is_full {
             return Err(format!(
                 "One connection may watch {WATCHES_MAX} things; watch a prefix, a collection or all documents instead."
             ));
+        } else {
+            set.insert(text);
         }
         Ok(())
     }

@@ -67,16 +67,14 @@ fn span(start: Option<&Value>, end: Option<&Value>, inclusive: bool, direction: 
         if is_in { Bound::Included(id) } else { Bound::Excluded(id) }
     };
     let from = match low {
-        None => Bound::Unbounded,
         Some(Value::String(id)) => bound(id, is_low_in),
-        Some(value) if stands_before(value) => Bound::Unbounded,
-        Some(_) => return None,
+        Some(value) if !stands_before(value) => return None,
+        None | Some(_) => Bound::Unbounded,
     };
     let to = match high {
-        None => Bound::Unbounded,
         Some(Value::String(id)) => bound(id, is_high_in),
         Some(value) if stands_before(value) => return None,
-        Some(_) => Bound::Unbounded,
+        None | Some(_) => Bound::Unbounded,
     };
     Some(IdSpan { from, to, prefix: String::new(), direction })
 }
