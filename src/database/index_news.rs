@@ -1,4 +1,5 @@
-//! What happens to the indexes of a database, for those who are told: added, removed, a batch done, stopped for its faults.
+//! What happens to the indexes of a database, for those who are told: added, replaced, removed, a batch done, stopped for its
+//! faults.
 //!
 //! Definitions that come and go pass through a bounded channel; a follower that lets it overflow learns that it has missed
 //! some. How far indexes have come is a watched value each, which a slow follower sees less often. Nothing polls.
@@ -91,7 +92,8 @@ impl IndexNews {
                     Err(RecvError::Closed) => std::future::pending().await,
                 },
                 Some((index, reached)) = self.running.next() => {
-                    if let Some(kind) = self.look(&index, reached) {
+                    let kind = if reached.is_gone { self.look_for_next(&index) } else { self.look(&index, reached) };
+                    if let Some(kind) = kind {
                         return News::Index { name: index.context.name.to_string(), kind };
                     }
                 }
@@ -123,12 +125,19 @@ impl IndexNews {
         self.running.push(changes.boxed());
     }
 
-    /// What an index has done since it was last looked at.
-    fn look(&mut self, index: &Index, reached: Reached) -> Option<&'static str> {
-        if reached.is_gone {
-            self.seen.remove(&index.context.generation.0);
+    /// Whether another generation has taken the place of one that is gone.
+    fn look_for_next(&mut self, gone: &Index) -> Option<&'static str> {
+        self.seen.remove(&gone.context.generation.0);
+        let next = self.database.registry.get(&gone.context.name)?;
+        if self.seen.contains_key(&next.context.generation.0) {
             return None;
         }
+        self.follow(next);
+        Some("SideBySideReplace")
+    }
+
+    /// What an index has done since it was last looked at.
+    fn look(&mut self, index: &Index, reached: Reached) -> Option<&'static str> {
         let now = Seen { last_run_micros: last_run(index), is_errored: reached.is_errored };
         let before = self.seen.insert(index.context.generation.0, now)?;
         if now.is_errored && !before.is_errored {

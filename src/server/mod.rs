@@ -31,6 +31,7 @@ mod index_reports;
 mod index_wait;
 mod indexes;
 mod json;
+mod json_body;
 mod listing;
 mod lull;
 mod multi_get;

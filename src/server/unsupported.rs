@@ -68,10 +68,8 @@ pub(crate) fn refusal(method: &Method, path: &str) -> ApiError {
         if let Some((_, what)) = DATABASE_OPERATIONS.iter().find(|(operation, _)| is_below(below, operation)) {
             return ApiError::unsupported(what);
         }
-        match (method.as_str(), below) {
-            ("PATCH", "docs") => return ApiError::unsupported("patches"),
-            ("DELETE", "indexes/errors") => return ApiError::unsupported("clearing the errors of an index"),
-            _ => {}
+        if (method.as_str(), below) == ("PATCH", "docs") {
+            return ApiError::unsupported("patches");
         }
     }
     if method == Method::POST && path.strip_prefix("/databases/").is_some_and(|name| !name.contains('/')) {

@@ -22,6 +22,7 @@ mod identities_by_request;
 mod idle_feeds;
 mod ids_in_ranges;
 mod ids_on_the_url;
+mod index_lives;
 mod indexes;
 mod json_that_parsers_disagree_on;
 mod limits;
