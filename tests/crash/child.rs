@@ -52,10 +52,10 @@ fn works_until_it_is_killed() {
 }
 
 fn work(directory: &Path, first_batch: u64) {
-    let mut settings = DatabaseSettings::default();
     // Tombstones go all the time, as soon as the indexes have passed them.
-    settings.tombstones =
-        TombstoneSettings { kept_min: Duration::ZERO, every: Duration::from_millis(3), ..TombstoneSettings::default() };
+    let every = Duration::from_millis(3);
+    let tombstones = TombstoneSettings { kept_min: Duration::ZERO, every, ..TombstoneSettings::default() };
+    let mut settings = DatabaseSettings { tombstones, ..DatabaseSettings::default() };
     if let Some(step) = std::env::var_os(STEP) {
         let step = step.into_string().unwrap();
         settings.store.probe = Some(Arc::new(StandStill { step, left: AtomicU64::new(number(NTH)) }));

@@ -183,13 +183,11 @@ struct Request {
 
 impl Request {
     fn query(&self) -> String {
-        let mut query = String::new();
-        for (name, key) in [("startkey", &self.start), ("endkey", &self.end)] {
-            query.extend(key.iter().map(|key| text(name, key)));
-        }
-        query += &format!("inclusive_end={}&descending={}&skip={}", self.inclusive, self.descending, self.skip);
-        query.extend(self.limit.map(|limit| format!("&limit={limit}")));
-        query
+        let bounds = [("startkey", &self.start), ("endkey", &self.end)];
+        let bounds = bounds.map(|(name, key)| key.as_ref().map_or_else(String::new, |key| text(name, key)));
+        let limit = self.limit.map_or_else(String::new, |limit| format!("&limit={limit}"));
+        let Self { inclusive, descending, skip, .. } = self;
+        format!("{}inclusive_end={inclusive}&descending={descending}&skip={skip}{limit}", bounds.concat())
     }
 
     /// What CouchDB's documentation says, over lower-cased ids; `None`: refused.
