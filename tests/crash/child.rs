@@ -53,7 +53,7 @@ fn works_until_it_is_killed() {
 
 fn work(directory: &Path, first_batch: u64) {
     // Tombstones go all the time, as soon as the indexes have passed them.
-    let every = Duration::from_millis(3);
+    let every = Duration::from_millis(20);
     let tombstones = TombstoneSettings { kept_min: Duration::ZERO, every, ..TombstoneSettings::default() };
     let mut settings = DatabaseSettings { tombstones, ..DatabaseSettings::default() };
     if let Some(step) = std::env::var_os(STEP) {
