@@ -20,6 +20,9 @@
 //! 8. Those go through [`store::commit`] again, together with the index's own rows and its watermark, in one commit.
 //! 9. [`store::changes`] shows them to whoever watches, and to indexes over the output collection.
 //!
+//! What an index did can be doubted: [`index::tryout`] tells what a definition would do, [`index::explain`] why a value is what it
+//! is, and [`index::verify`] computes everything again and compares.
+//!
 //! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
 //! and is all that is left without the cargo feature `server`.
 //!

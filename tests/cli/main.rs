@@ -3,6 +3,7 @@
 
 mod documents;
 mod embedded;
+mod explaining;
 mod feeds_by_curl;
 mod flights;
 mod index;
@@ -11,4 +12,6 @@ mod program;
 mod readme;
 mod serve;
 mod trouble;
+mod trying_out;
+mod verifying;
 mod watch;
