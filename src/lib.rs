@@ -35,6 +35,7 @@
 //! - A batch, and a run of an index, is all there or not at all, also after a crash.
 //! - An index's rows and artificial documents follow from the documents and the definition alone, byte for byte, whatever
 //!   the history. `index::tree` says how.
+//! - A deletion stays in the feed until every index has passed it; a reader that comes later than that is told so.
 //! - A document contributes all of its entries or none. A group that fails has no document.
 
 #![cfg_attr(

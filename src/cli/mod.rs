@@ -6,6 +6,7 @@
 //!
 //! Next on the walk: `serve`.
 
+mod age;
 mod api;
 mod delete;
 mod document;

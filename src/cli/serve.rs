@@ -14,6 +14,7 @@ use treepie::server::{Server, ServerSettings};
 use treepie::store::{Durability, Memory};
 
 use super::Failure;
+use super::age::Age;
 use super::output::{Output, OutputArgs, notice};
 use super::size::Size;
 
@@ -54,6 +55,13 @@ pub(crate) struct Serve {
     /// The largest batch that is taken, decompressed
     #[arg(long, default_value = "256MiB", value_name = "SIZE")]
     batch_max: Size,
+    /// For so long deletions are kept for readers of the feed that the server does not know; 0s keeps them only for indexes
+    /// and subscriptions
+    #[arg(long, default_value = "14d", value_name = "TIME")]
+    tombstones_kept: Age,
+    /// A subscription that nobody has used for so long holds no deletions back any more, and is told when it comes back
+    #[arg(long, default_value = "90d", value_name = "TIME")]
+    subscription_idle_max: Age,
     /// What is logged on standard error
     #[arg(long, env = "TREEPIE_LOG", default_value = "warn,treepie=info", value_name = "FILTER")]
     log: String,
@@ -128,6 +136,8 @@ impl Serve {
                 Durability::Relaxed
             }
         };
+        database.tombstones.kept_min = self.tombstones_kept.0;
+        database.tombstones.subscription_idle_max = self.subscription_idle_max.0;
         database.store.memory = Some(Memory::new(self.write_buffer.0, self.block_cache.0));
         let mut settings = ServerSettings::new(self.data.clone(), self.listen, database);
         settings.limits.document_bytes_max = self.document_max.0;

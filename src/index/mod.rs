@@ -22,7 +22,7 @@ mod first_build;
 mod graph;
 mod group;
 mod keyed;
-mod live;
+pub(crate) mod live;
 mod loads;
 mod map;
 mod open;
@@ -49,6 +49,7 @@ mod tree;
 pub mod tryout;
 pub mod verify;
 pub(crate) mod wait;
+mod watermarks;
 mod worker;
 
 pub use counters::IndexCounters;

@@ -159,7 +159,8 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(name: "server.nodelay.failed", %error, "a connection keeps small packets back");
         }
-        let connection = self.builder.serve_connection(TokioIo::new(stream), self.service.clone()).into_owned();
+        let connection =
+            self.builder.serve_connection_with_upgrades(TokioIo::new(stream), self.service.clone()).into_owned();
         let watched = self.graceful.watch(connection);
         self.tasks.spawn(async move {
             let _permit = permit;

@@ -175,6 +175,7 @@ fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::Caller => StatusCode::BAD_REQUEST,
         ErrorKind::Missing => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Gone => StatusCode::GONE,
         ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Corrupt | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -184,7 +185,7 @@ fn status_of(kind: ErrorKind) -> StatusCode {
 fn type_of(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Caller => names::ARGUMENT,
-        ErrorKind::Missing | ErrorKind::Conflict => names::INVALID_OPERATION,
+        ErrorKind::Missing | ErrorKind::Conflict | ErrorKind::Gone => names::INVALID_OPERATION,
         ErrorKind::Busy => names::BUSY,
         ErrorKind::Corrupt => names::INVALID_DATA,
         ErrorKind::Internal => names::INTERNAL,

@@ -1,4 +1,5 @@
-//! HTTP: the paths, bodies and status codes of RavenDB's interface, and CouchDB's `_changes`, over Treepie's databases.
+//! HTTP: the paths, bodies and status codes of RavenDB's interface, and CouchDB's `_changes` and `_all_docs`, over Treepie's
+//! databases.
 //!
 //! A request walks from `connection` (accept, limits) through `router` and `observe` (span, errors) to one file per
 //! resource, which leases a database from `registry` and either answers with `json` or streams through `stream`.
@@ -14,13 +15,13 @@ mod collections;
 mod conditions;
 mod configuration;
 mod connection;
+mod couch;
 mod databases;
 mod delete_by_query;
 mod documents;
 mod drain;
 mod error;
 mod explain;
-mod feed;
 mod files;
 mod hilo;
 mod host;
@@ -35,6 +36,7 @@ mod json;
 mod json_body;
 mod json_patch;
 mod listing;
+mod lull;
 mod multi_get;
 mod node;
 mod observe;
@@ -48,6 +50,7 @@ mod settings;
 mod stats;
 mod stream;
 mod streams;
+mod tombstones;
 mod unsupported;
 mod verify_index;
 mod wire;

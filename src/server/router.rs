@@ -19,9 +19,9 @@ use super::host::Host;
 use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
-    bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, explain, hilo,
-    identity, index_operations, index_reports, index_test, indexes, json_patch, multi_get, node, observe, operations,
-    progress, stats, streams, unsupported, verify_index,
+    bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents, explain,
+    hilo, identity, index_operations, index_reports, index_test, indexes, json_patch, multi_get, node, observe,
+    operations, progress, stats, streams, tombstones, unsupported, verify_index,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -43,6 +43,8 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/admin/configuration/client", put(configuration::put_server_wide))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
+        .route("/databases/_all_dbs", get(couch::list))
+        .route("/databases/{db}", get(couch::info).put(couch::create).delete(couch::delete))
         .nest("/databases/{db}", database_routes())
         .fallback(unsupported::refuse)
         .method_not_allowed_fallback(unsupported::refuse)
@@ -119,11 +121,15 @@ fn database_routes() -> Router<Shared> {
         .route("/identity/next", post(identity::next))
         .route("/identity/seed", post(identity::seed))
         .route("/debug/identities", get(identity::list))
-        .route("/_changes", get(changes::changes))
+        .route("/changes", get(changes::open))
+        .route("/_changes", get(couch::changes).post(couch::post_changes))
+        .route("/_all_docs", get(couch::all_docs).post(couch::post_all_docs))
         .route("/configuration/client", get(configuration::client))
         .route("/admin/record", get(databases::record_of))
         .route("/admin/configuration/client", put(configuration::put_client))
         .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
+        .route("/admin/tombstones/cleanup", post(tombstones::clean_up))
+        .route("/admin/tombstones/state", get(tombstones::state))
         .route("/healthcheck", get(node::database_health))
 }
 

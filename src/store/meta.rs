@@ -19,6 +19,8 @@ pub(super) const COLLECTION: &str = "store/collection/";
 pub(super) const CLAIM: &str = "store/claim/";
 /// Before the lower-cased names of identities.
 pub(super) const IDENTITY: &str = "store/identity/";
+/// The etag of the newest tombstone that was removed, u64; with `/` and a collection's lower-cased name that of the collection.
+pub(super) const PURGED: &str = "store/purged";
 /// Before names of configuration values.
 pub(super) const CONFIGURATION: &str = "store/configuration/";
 
@@ -35,6 +37,11 @@ pub(super) fn claim(lower_collection: &str) -> String {
 /// The row of an identity.
 pub(super) fn identity(key: &str) -> String {
     format!("{IDENTITY}{key}")
+}
+
+/// The row that says which tombstones of a collection were removed.
+pub(super) fn purged(lower_collection: &str) -> String {
+    format!("{PURGED}/{lower_collection}")
 }
 
 /// The row of a configuration value.
@@ -56,5 +63,6 @@ mod tests {
             [collection("users"), claim("out"), identity("users|"), configuration("client")],
             ["store/collection/users", "store/claim/out", "store/identity/users|", "store/configuration/client"]
         );
+        assert_eq!([PURGED, &purged("users")], ["store/purged", "store/purged/users"]);
     }
 }

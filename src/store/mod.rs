@@ -19,9 +19,11 @@ mod format;
 pub mod keyspace;
 mod meta;
 pub mod probe;
+pub mod purge;
 pub mod scan;
 mod settings;
 pub mod snapshot;
+pub mod span;
 mod verify;
 
 use std::path::Path;

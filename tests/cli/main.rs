@@ -4,6 +4,7 @@
 mod documents;
 mod embedded;
 mod explaining;
+mod feeds_by_curl;
 mod flights;
 mod index;
 mod load;

@@ -1,4 +1,4 @@
-//! RavenDB's own clients, unmodified, against the real server: the npm and PyPI packages that `scripts/clients` installs, in
+//! The clients of RavenDB and CouchDB, unmodified, against the real server: the npm and PyPI packages that `scripts/clients` installs, in
 //! the versions pinned beside their tests. One function runs one file of tests; a missing package is a failure.
 #![allow(
     clippy::expect_used,
@@ -28,6 +28,21 @@ fn node_reads_and_writes_documents() {
 #[test]
 fn node_administers_databases_and_indexes() {
     node("administration.test.js");
+}
+
+#[test]
+fn node_is_told_of_changes() {
+    node("changes.test.js");
+}
+
+#[test]
+fn node_reads_in_couchdbs_shape() {
+    node("couch.test.js");
+}
+
+#[test]
+fn python_is_told_of_changes() {
+    python("test_changes");
 }
 
 #[test]

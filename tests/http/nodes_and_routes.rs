@@ -102,8 +102,8 @@ async fn what_treepie_does_not_have_is_501_by_name() {
         (Method::PUT, "/databases/db/attachments?id=a", "attachments"),
         (Method::GET, "/databases/db/counters", "counters"),
         (Method::GET, "/databases/db/timeseries", "time series"),
-        (Method::GET, "/databases/db/changes", "websocket"),
-        (Method::GET, "/databases/db/_all_docs", "_all_docs"),
+        (Method::POST, "/databases/db", "bulk_docs"),
+        (Method::POST, "/databases/db/_find", "_find"),
         (Method::POST, "/admin/databases/disable", "databases"),
     ] {
         let answer = server.send(method, path, "").await;

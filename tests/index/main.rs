@@ -42,6 +42,8 @@ mod random_lives_end_like_a_fresh_build;
 #[cfg(test)]
 mod references_list_their_results;
 #[cfg(test)]
+mod tombstones_wait_for_indexes;
+#[cfg(test)]
 mod unchanged_results_are_not_written;
 #[cfg(test)]
 mod updates_touch_only_what_changed;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use treepie::database::{Database, DatabaseError, DatabaseSettings, ResultRange, Write};
+use treepie::database::{Database, DatabaseError, DatabaseSettings, ResultRange, TombstoneSettings, Write};
 use treepie::id::DocumentId;
 use treepie::index::definition::IndexDefinition;
 use treepie::script::Texts;
@@ -48,6 +48,13 @@ impl World {
         let mut world = Self { directory: tempfile::tempdir().unwrap(), settings, database: None };
         world.open();
         world
+    }
+
+    /// An empty database that removes tombstones as soon as its indexes have passed them, when it is told to.
+    pub(crate) fn keeping_no_tombstones() -> Self {
+        let hour = Duration::from_secs(3_600);
+        let tombstones = TombstoneSettings { kept_min: Duration::ZERO, every: hour, ..TombstoneSettings::default() };
+        Self::with(DatabaseSettings { tombstones, ..DatabaseSettings::default() })
     }
 
     fn open(&mut self) {

@@ -1,7 +1,9 @@
 //! The JSON of the HTTP interface, as RavenDB's clients read and write it. Its casing and its oddities stay in here.
 
 pub(crate) mod batch;
+pub(crate) mod changes;
 pub(crate) mod configuration;
+pub(crate) mod couch;
 pub(crate) mod database;
 pub(crate) mod definition;
 pub(crate) mod explain;
@@ -14,5 +16,6 @@ pub(crate) mod patch;
 pub(crate) mod progress;
 pub(crate) mod stats;
 pub(crate) mod text;
+pub(crate) mod tombstones;
 pub(crate) mod tryout;
 pub(crate) mod verify;

@@ -20,7 +20,7 @@ pub(super) use progress::Progression;
 pub(super) use queue::{Queue, Request};
 
 use super::document::{Document, DocumentFlags};
-use super::keyspace::{Family, KeyRange};
+use super::keyspace::{CollectionNumber, Family, KeyRange};
 use crate::id::DocumentId;
 
 /// One atomic change of a database: all of it, or nothing and no trace.
@@ -38,6 +38,8 @@ pub struct Commit {
     pub claims: Vec<ClaimChange>,
     /// What must hold at this commit's turn.
     pub conditions: Vec<Condition>,
+    /// Tombstones that nobody needs any more; only the store itself removes any.
+    pub purges: Vec<Purge>,
     /// Whether the answer waits for a sync.
     pub wait: Wait,
 }
@@ -188,6 +190,17 @@ pub enum Condition {
         /// Its value.
         value: Option<Vec<u8>>,
     },
+}
+
+/// A tombstone to remove. Where a later write has superseded it meanwhile, nothing is done.
+#[derive(Clone, Debug)]
+pub struct Purge {
+    /// The collection it stands in.
+    pub(super) collection: CollectionNumber,
+    /// The lower-cased id.
+    pub(super) lower: String,
+    /// The etag of the deletion.
+    pub(super) etag: u64,
 }
 
 /// What a commit did.

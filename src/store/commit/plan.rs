@@ -1,6 +1,6 @@
 //! The check of one commit, whole, before anything of it counts: what is allowed, and what has to be written for it.
 //!
-//! Order within a commit: conditions, claims taken, operations, rows, claims released. On any refusal the state is put back.
+//! Order within a commit: conditions, claims taken, operations, tombstones removed, rows, claims released. On any refusal the state is put back.
 //! Invariant of the feed: at most one row for each (collection, id); a live document has no tombstone in its collection.
 //!
 //! Next on the walk: `rows`.
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::state::{State, Version};
-use super::{Author, ClaimChange, Commit, Condition, Expected, Operation, OperationResult, PutId, RowChange};
+use super::{Author, ClaimChange, Commit, Condition, Expected, Operation, OperationResult, Purge, PutId, RowChange};
 use crate::id::{DocumentId, IdRules, identity, lower, server_side};
 use crate::store::StoreError;
 use crate::store::codec::ClaimRecord;
@@ -94,6 +94,10 @@ impl Planner<'_> {
         }
         if !internal {
             commit.rows.iter().try_for_each(check_row)?;
+            check_purges(&commit.purges)?;
+        }
+        for purge in &commit.purges {
+            self.purge(state, &mut plan, purge)?;
         }
         for claim in &commit.claims {
             if let ClaimChange::Release { collection } = claim {
@@ -198,6 +202,19 @@ impl Planner<'_> {
         plan.effects.push(Effect::PutTombstone { lower, former, etag });
         let change_vector = Some(self.change_vector(etag));
         plan.results.push(OperationResult::Delete { id: written, existed: true, etag: Some(etag), change_vector });
+        Ok(())
+    }
+
+    /// Takes a tombstone away, with its rows in the feed. Takes no etag.
+    fn purge(&self, state: &mut State, plan: &mut Plan, purge: &Purge) -> Result<(), StoreError> {
+        let Purge { collection, lower, etag } = purge;
+        if state.tombstone(self.engine, *collection, lower)? != Some(*etag) {
+            return Ok(());
+        }
+        state.count(*collection, 0, -1, None);
+        state.set_tombstone(*collection, lower, None);
+        plan.effects.push(Effect::RemoveTombstone { lower: lower.clone(), collection: *collection });
+        plan.effects.push(Effect::RemoveFeedRows { collection: *collection, etag: *etag });
         Ok(())
     }
 
@@ -348,6 +365,13 @@ fn take_claim(state: &mut State, plan: &mut Plan, claim: ClaimRecord) -> Result<
     state.set_claim(&lower_collection, Some(claim.clone()));
     plan.effects.push(Effect::Claim { lower_collection, claim: Some(claim) });
     Ok(())
+}
+
+fn check_purges(purges: &[Purge]) -> Result<(), StoreError> {
+    if purges.is_empty() {
+        return Ok(());
+    }
+    Err(StoreError::Condition("tombstones are removed by the store itself; call Store::purge_tombstones".to_owned()))
 }
 
 /// Rows of other rooms may stand in the families of generations, and in `meta` under names that are not the store's own.

@@ -223,7 +223,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Counts every collection that was ever used, in name order.
-    pub(super) fn all_collections(&self) -> Result<Vec<CollectionCount>, StoreError> {
+    pub(crate) fn all_collections(&self) -> Result<Vec<CollectionCount>, StoreError> {
         let mut counts = Vec::new();
         let mut scan = self.rows(Family::Meta, KeyRange::prefix(meta::COLLECTION.as_bytes()), Direction::Forward);
         while let Some((key, value)) = scan.next_row()? {
@@ -298,6 +298,10 @@ impl<'a> Snapshot<'a> {
 
     pub(super) fn collection_number(&self, name: &str) -> Option<CollectionNumber> {
         self.names.read().number(&lower(name))
+    }
+
+    pub(super) fn collection_name(&self, number: CollectionNumber) -> Option<String> {
+        self.names.read().name(number).map(str::to_owned)
     }
 
     fn get_each<'k>(
