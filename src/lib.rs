@@ -46,6 +46,8 @@ pub mod id;
 #[cfg(feature = "server")]
 pub mod index;
 #[cfg(feature = "server")]
+pub mod query;
+#[cfg(feature = "server")]
 pub mod script;
 #[cfg(feature = "server")]
 pub mod server;

@@ -7,6 +7,7 @@
 
 mod documents;
 mod hilo;
+mod query;
 mod requests;
 mod watch;
 

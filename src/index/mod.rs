@@ -22,6 +22,7 @@ mod publish;
 mod records;
 mod reduce;
 pub(crate) mod registry;
+pub(crate) mod results;
 mod retire;
 mod rows;
 mod run;

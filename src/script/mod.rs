@@ -11,7 +11,7 @@ mod engine;
 pub mod fault;
 mod functions;
 mod host;
-mod json;
+pub(crate) mod json;
 pub mod number;
 mod problem;
 mod program;

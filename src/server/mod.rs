@@ -36,6 +36,7 @@ mod node;
 mod observe;
 mod operations;
 mod patterns;
+mod queries;
 mod query;
 mod registry;
 mod router;

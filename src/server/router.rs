@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap, StatusCode, Version};
 use axum::middleware;
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, get, post, put};
 use axum::{Extension, Router};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -20,7 +20,7 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
-    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, unsupported,
+    index_operations, index_reports, indexes, multi_get, node, observe, operations, queries, stats, streams, unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -76,7 +76,8 @@ fn database_routes() -> Router<Shared> {
         .route("/bulk_insert", post(bulk_insert::run))
         .route("/multi_get", post(multi_get::run))
         .route("/streams/docs", get(streams::documents))
-        .route("/queries", delete(delete_by_query::run).fallback(delete_by_query::refuse))
+        .route("/queries", get(queries::get).post(queries::post).delete(delete_by_query::run).patch(queries::refuse_patch))
+        .route("/streams/queries", get(queries::stream_get).post(queries::stream_post))
         .route("/operations/next-operation-id", get(operations::next_id))
         .route("/operations/state", get(operations::state))
         .route("/operations/kill", post(operations::kill))

@@ -23,6 +23,7 @@ mod json_that_parsers_disagree_on;
 mod limits;
 mod lists;
 mod nodes_and_routes;
+mod queries;
 mod reads_together_and_streams;
 mod rubbish_on_the_wire;
 mod shutdown;

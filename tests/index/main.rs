@@ -28,6 +28,10 @@ mod keys_and_numbers_are_exact;
 #[cfg(test)]
 mod outputs_follow_their_sources;
 #[cfg(test)]
+mod queries_agree_with_sqlite;
+#[cfg(test)]
+mod queries_are_read;
+#[cfg(test)]
 mod unchanged_results_are_not_written;
 #[cfg(test)]
 mod updates_touch_only_what_changed;

@@ -7,5 +7,6 @@ pub(crate) mod index;
 pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod operation;
+pub(crate) mod query;
 pub(crate) mod stats;
 pub(crate) mod text;
