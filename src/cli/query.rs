@@ -254,7 +254,9 @@ mod tests {
 
     #[test]
     fn a_value_that_is_no_json_is_a_string() {
-        for (text, value) in [("a=5", "5"), ("$a=x y", "\"x y\""), ("a=\"5\"", "\"5\""), ("a=", "\"\""), ("a=[1]", "[1]")] {
+        for (text, value) in
+            [("a=5", "5"), ("$a=x y", "\"x y\""), ("a=\"5\"", "\"5\""), ("a=", "\"\""), ("a=[1]", "[1]")]
+        {
             assert_eq!(parameter(text), Ok(("a".to_owned(), value.to_owned())));
         }
         assert!(parameter("=5").is_err() && parameter("a").is_err());

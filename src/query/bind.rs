@@ -82,7 +82,9 @@ impl Parameters {
         Ok(match operand {
             Operand::Parameter(name) => {
                 let value = self.0.get(name);
-                value.cloned().ok_or_else(|| QueryError::Rule(format!("the parameter ${name} has no value; give it one")))?
+                value
+                    .cloned()
+                    .ok_or_else(|| QueryError::Rule(format!("the parameter ${name} has no value; give it one")))?
             }
             Operand::Null => Value::Null,
             Operand::Bool(value) => Value::Bool(*value),
@@ -99,7 +101,8 @@ impl Parameters {
 pub(crate) fn bind(query: &Query, parameters: &Parameters) -> Result<Bound, QueryError> {
     let binder = Binder { parameters };
     let filter = query.filter.as_ref().map_or(Ok(Test::Always(true)), |filter| binder.test(filter, &of_documents))?;
-    let (offset, limit) = (binder.count(query.offset.as_ref(), "offset")?, binder.count(query.limit.as_ref(), "limit")?);
+    let (offset, limit) =
+        (binder.count(query.offset.as_ref(), "offset")?, binder.count(query.limit.as_ref(), "limit")?);
     let mut bound = Bound {
         from: query.from.clone(),
         filter,
@@ -200,7 +203,8 @@ type Meaning<'a> = &'a dyn Fn(&Subject) -> Result<Subject, QueryError>;
 
 impl Binder<'_> {
     fn test(&self, condition: &Condition, meaning: Meaning<'_>) -> Result<Test, QueryError> {
-        let all = |parts: &[Condition]| parts.iter().map(|part| self.test(part, meaning)).collect::<Result<Vec<_>, _>>();
+        let all =
+            |parts: &[Condition]| parts.iter().map(|part| self.test(part, meaning)).collect::<Result<Vec<_>, _>>();
         Ok(match condition {
             Condition::True => Test::Always(true),
             Condition::False => Test::Always(false),

@@ -40,7 +40,8 @@ pub(crate) fn fingerprint(query: &Query, parameters: &Parameters) -> u64 {
 /// # Errors
 /// A value is no JSON, which no stored one is.
 pub(crate) fn write(place: &Place, fingerprint: u64) -> Result<String, QueryError> {
-    let broken = |error: serde_json::Error| QueryError::Rule(format!("the place of the last row can't be written: {error}"));
+    let broken =
+        |error: serde_json::Error| QueryError::Rule(format!("the place of the last row can't be written: {error}"));
     let mut key = Vec::with_capacity(place.key.len());
     for part in &place.key {
         let mut text = String::new();
@@ -57,7 +58,9 @@ pub(crate) fn write(place: &Place, fingerprint: u64) -> Result<String, QueryErro
 /// It is no token, or one of another query.
 pub(crate) fn read(text: &str, fingerprint: u64, order: &[Order]) -> Result<Place, QueryError> {
     let refused = |why: &str| {
-        QueryError::Rule(format!("the continuation {why}; give back the one of the page before, or an empty one to begin"))
+        QueryError::Rule(format!(
+            "the continuation {why}; give back the one of the page before, or an empty one to begin"
+        ))
     };
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused("is none"))?;
     let token: Token = serde_json::from_slice(&bytes).map_err(|_| refused("is none"))?;

@@ -49,7 +49,8 @@ impl Number {
             None => (mantissa, ""),
         };
         let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.is_empty() || (whole.len() > 1 && whole.starts_with('0')) || !is_digits(whole) || !is_digits(fraction) {
+        if whole.is_empty() || (whole.len() > 1 && whole.starts_with('0')) || !is_digits(whole) || !is_digits(fraction)
+        {
             return None;
         }
         Some(Self::from_digits(negative, whole, fraction, exponent))
@@ -172,8 +173,13 @@ mod tests {
 
     #[test]
     fn spelling_does_not_matter() {
-        for (a, b) in [("1", "1.0"), ("1", "0.1e1"), ("1", "10000e-4"), ("0", "-0.0e99"), ("1e30", &format!("1{}", "0".repeat(30)))]
-        {
+        for (a, b) in [
+            ("1", "1.0"),
+            ("1", "0.1e1"),
+            ("1", "10000e-4"),
+            ("0", "-0.0e99"),
+            ("1e30", &format!("1{}", "0".repeat(30))),
+        ] {
             assert_eq!(number(a), number(b), "{a} and {b}");
         }
     }
@@ -183,8 +189,24 @@ mod tests {
         let long = format!("1.{}1", "0".repeat(60));
         let longer = format!("1.{}2", "0".repeat(60));
         let sorted = [
-            "-1e400", "-1e300", "-9223372036854775808", "-1.5", "-1", "-1e-300", "0", "1e-400", "0.5", "1", &long,
-            &longer, "2", "10", "9007199254740992", "9007199254740993", "123456789012345678901234567890", "1e300",
+            "-1e400",
+            "-1e300",
+            "-9223372036854775808",
+            "-1.5",
+            "-1",
+            "-1e-300",
+            "0",
+            "1e-400",
+            "0.5",
+            "1",
+            &long,
+            &longer,
+            "2",
+            "10",
+            "9007199254740992",
+            "9007199254740993",
+            "123456789012345678901234567890",
+            "1e300",
             "1e400",
         ];
         for (i, a) in sorted.iter().enumerate() {

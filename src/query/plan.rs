@@ -87,9 +87,7 @@ pub(crate) fn plan(bound: &mut Bound, source: &Source, snapshot: &Snapshot<'_>) 
     let (collection, of_collection) = match source {
         Source::Results(generation) => return Ok(results(bound, *generation)),
         Source::AllDocs => (None, documents),
-        Source::Collection(name) => {
-            (Some(name.clone()), snapshot.collection(name)?.map_or(0, |count| count.documents))
-        }
+        Source::Collection(name) => (Some(name.clone()), snapshot.collection(name)?.map_or(0, |count| count.documents)),
     };
     let chosen_by_etag = spans.has_etags && spans.ids.is_none() && !spans.has_id_range;
     if chosen_by_etag && bound.order.is_empty() && bound.group.is_none() {
@@ -127,13 +125,7 @@ pub(crate) fn plan(bound: &mut Bound, source: &Source, snapshot: &Snapshot<'_>) 
 
 fn results(bound: &Bound, generation: Generation) -> Plan {
     let must_sort = !bound.order.is_empty() && bound.group.is_none();
-    Plan {
-        access: Access::Groups(generation),
-        direction: Direction::Forward,
-        collection: None,
-        must_sort,
-        total: None,
-    }
+    Plan { access: Access::Groups(generation), direction: Direction::Forward, collection: None, must_sort, total: None }
 }
 
 /// The order in which rows are wanted, as far as it is one in which they can be read.
@@ -150,7 +142,9 @@ fn wanted_order(bound: &Bound) -> Wanted {
     match bound.order.as_slice() {
         _ if bound.group.is_some() => Wanted::Any,
         [] => Wanted::Id(Direction::Forward),
-        [order, ..] if order.by == Subject::Id && order.reading != Reading::Long && order.reading != Reading::Double => {
+        [order, ..]
+            if order.by == Subject::Id && order.reading != Reading::Long && order.reading != Reading::Double =>
+        {
             Wanted::Id(direction(order.descending))
         }
         [order, ..] if order.by == Subject::Etag && order.reading != Reading::String => {
@@ -258,7 +252,8 @@ pub(crate) fn intersection(a: &KeyRange, b: KeyRange) -> KeyRange {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = self.collection.as_ref().map_or_else(|| "all documents".to_owned(), |name| format!("collection '{name}'"));
+        let of =
+            self.collection.as_ref().map_or_else(|| "all documents".to_owned(), |name| format!("collection '{name}'"));
         match &self.access {
             Access::Nothing => f.write_str("nothing to read")?,
             Access::ById(ids) => write!(f, "{of}: {} by id", ids.len())?,

@@ -35,7 +35,9 @@ impl Predicate {
             ("limit", query.limit.is_some() || query.offset.is_some()),
         ];
         if let Some((clause, _)) = clauses.iter().find(|(_, is_there)| *is_there) {
-            return Err(QueryError::Rule(format!("'{clause}' has no meaning here; only 'from' and 'where' choose documents")));
+            return Err(QueryError::Rule(format!(
+                "'{clause}' has no meaning here; only 'from' and 'where' choose documents"
+            )));
         }
         let bound = bind(&query, parameters)?;
         let feed = match bound.from {

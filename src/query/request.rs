@@ -98,10 +98,7 @@ impl Prepared {
     ///
     /// # Errors
     /// It is refused, or names an index that `find` does not know.
-    pub(crate) fn prepare(
-        request: &Request,
-        find: impl Fn(&str) -> Option<QueriedIndex>,
-    ) -> Result<Self, QueryError> {
+    pub(crate) fn prepare(request: &Request, find: impl Fn(&str) -> Option<QueriedIndex>) -> Result<Self, QueryError> {
         let query = parse(&request.text)?;
         let mut bound = bind(&query, &request.parameters)?;
         if query.limit.is_none() && query.offset.is_none() {
@@ -132,7 +129,9 @@ impl Prepared {
             ("limit", bound.limit.is_some() || bound.offset > 0),
         ];
         if let Some((clause, _)) = clauses.iter().find(|(_, is_there)| *is_there) {
-            return Err(QueryError::Rule(format!("'{clause}' has no meaning here; only 'from' and 'where' choose documents")));
+            return Err(QueryError::Rule(format!(
+                "'{clause}' has no meaning here; only 'from' and 'where' choose documents"
+            )));
         }
         match &self.source {
             Source::Results(_) => {
@@ -231,10 +230,7 @@ impl Prepared {
     }
 }
 
-fn source(
-    query: &Query,
-    find: impl Fn(&str) -> Option<QueriedIndex>,
-) -> Result<(Source, Option<String>), QueryError> {
+fn source(query: &Query, find: impl Fn(&str) -> Option<QueriedIndex>) -> Result<(Source, Option<String>), QueryError> {
     let name = match &query.from {
         From::Collection(name) => return Ok((Source::Collection(name.clone()), None)),
         From::AllDocs => return Ok((Source::AllDocs, None)),

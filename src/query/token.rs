@@ -33,9 +33,8 @@ pub(crate) enum What {
 }
 
 /// Longest first.
-const SYMBOLS: [&str; 22] = [
-    "==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", "{", "}", ",", ".", ";", "*", "/", "+", "-", ":",
-];
+const SYMBOLS: [&str; 22] =
+    ["==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", "{", "}", ",", ".", ";", "*", "/", "+", "-", ":"];
 
 type Input<'a> = LocatingSlice<&'a str>;
 
@@ -74,9 +73,11 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
 
 fn complaint(rest: &str) -> String {
     match rest.chars().next() {
-        Some('\'' | '"') => "A string begins here and has no end, or holds an escape other than \\\\, \\', \\\", \\/, \\n, \
+        Some('\'' | '"') => {
+            "A string begins here and has no end, or holds an escape other than \\\\, \\', \\\", \\/, \\n, \
                              \\r, \\t, \\b, \\f and \\uXXXX"
-            .to_owned(),
+                .to_owned()
+        }
         Some('$') => "A parameter has a name behind its '$': $name".to_owned(),
         Some(digit) if digit == '-' || digit.is_ascii_digit() => {
             "A number is written as in JSON: 1, -2.5, 3e10".to_owned()
@@ -133,14 +134,10 @@ fn is_in_word(c: char) -> bool {
 fn number<'a>(input: &mut Input<'a>) -> Result<&'a str, EmptyError> {
     let digits = || take_while(1.., |c: char| c.is_ascii_digit());
     let start = *input;
-    let number = (
-        opt('-'),
-        digits(),
-        opt(('.', digits())),
-        opt((one_of(['e', 'E']), opt(one_of(['+', '-'])), digits())),
-    )
-        .take()
-        .parse_next(input)?;
+    let number =
+        (opt('-'), digits(), opt(('.', digits())), opt((one_of(['e', 'E']), opt(one_of(['+', '-'])), digits())))
+            .take()
+            .parse_next(input)?;
     let is_json = super::number::Number::parse(number).is_some();
     if !is_json || input.starts_with(|c: char| is_in_word(c) || c == '.') {
         *input = start;
@@ -236,7 +233,8 @@ mod tests {
 
     #[test]
     fn what_is_no_token_is_told_with_its_place() {
-        for (text, place) in [("from 'x", "1:6"), ("a\n  ^", "2:3"), ("x $", "1:3"), ("12ab", "1:1"), ("é /* x", "1:3")] {
+        for (text, place) in [("from 'x", "1:6"), ("a\n  ^", "2:3"), ("x $", "1:3"), ("12ab", "1:1"), ("é /* x", "1:3")]
+        {
             let error = tokens(text).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{place} ")), "{text}: {error}");
         }

@@ -107,8 +107,8 @@ pub(crate) fn field<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
         let literal = text.get(start..scan.at)?;
         scan.expect(b':')?;
         let name = literal.get(1..literal.len() - 1)?;
-        let is_wanted = name == wanted
-            || (name.contains('\\') && unescape(literal).is_some_and(|unescaped| unescaped == wanted));
+        let is_wanted =
+            name == wanted || (name.contains('\\') && unescape(literal).is_some_and(|unescaped| unescaped == wanted));
         let value = scan.value()?;
         if is_wanted {
             return Some(value.of(text));

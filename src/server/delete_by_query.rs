@@ -74,7 +74,8 @@ async fn delete(host: Shared, lease: Arc<Lease>, query: Prepared, running: Arc<R
         let (chosen, next) = host.blocking(move || choose(&stopping, &reader, &page, through)).await?;
         let count = chosen.len() as u64;
         if count > 0 {
-            let writes = chosen.into_iter().map(|(id, version)| Write::Delete { id, expected: Expected::ChangeVector(version) });
+            let writes =
+                chosen.into_iter().map(|(id, version)| Write::Delete { id, expected: Expected::ChangeVector(version) });
             match lease.write_async(writes.collect()).await {
                 Ok(_) => {}
                 Err(DatabaseError::Store(StoreError::Concurrency { .. })) => {

@@ -103,9 +103,11 @@ pub(crate) async fn asked_in_body(host: &Host, headers: &HeaderMap, body: Body) 
 fn asked_in_url(query: &Query) -> Result<Asked, ApiError> {
     let raw = |name: &str| {
         let text = query.text(name).map(|text| serde_json::value::RawValue::from_string(text.to_owned()));
-        text.transpose().map_err(|error| ApiError::argument(format!("The query parameter '{name}' is no JSON: {error}")))
+        text.transpose()
+            .map_err(|error| ApiError::argument(format!("The query parameter '{name}' is no JSON: {error}")))
     };
-    let number = |name: &str| Ok::<_, ApiError>(query.count(name)?.map(|count| i64::try_from(count).unwrap_or(i64::MAX)));
+    let number =
+        |name: &str| Ok::<_, ApiError>(query.count(name)?.map(|count| i64::try_from(count).unwrap_or(i64::MAX)));
     Ok(Asked {
         query: Some(query.required("query")?.to_owned()),
         query_parameters: raw("parameters")?,
@@ -268,21 +270,24 @@ fn write(ready: &Ready, host: &Host, sink: &mut Sink) -> Result<(), Ended> {
     named.write(&snapshot, sink)?;
     let paths = ready.prepared.includes();
     let timings = ready.prepared.wants_timings();
-    ready.append(sink, &Tail {
-        total_results: total(summary.total),
-        skipped_results: summary.duplicates,
-        scanned_results: summary.read,
-        duration_in_ms: millis(ready.began.elapsed()),
-        included_paths: (!paths.is_empty()).then(|| paths.iter().map(ToString::to_string).collect()),
-        index_name: &ready.index_name,
-        index_timestamp: &ready.index_timestamp,
-        last_query_time: &now(),
-        is_stale: ready.is_stale,
-        result_etag: ready.etag,
-        node_tag: &ready.node_tag,
-        continuation: ready.is_paged.then_some(summary.continuation.as_deref()),
-        timings: timings.then(|| Timings::parts(ready.waited, began.elapsed())),
-    })
+    ready.append(
+        sink,
+        &Tail {
+            total_results: total(summary.total),
+            skipped_results: summary.duplicates,
+            scanned_results: summary.read,
+            duration_in_ms: millis(ready.began.elapsed()),
+            included_paths: (!paths.is_empty()).then(|| paths.iter().map(ToString::to_string).collect()),
+            index_name: &ready.index_name,
+            index_timestamp: &ready.index_timestamp,
+            last_query_time: &now(),
+            is_stale: ready.is_stale,
+            result_etag: ready.etag,
+            node_tag: &ready.node_tag,
+            continuation: ready.is_paged.then_some(summary.continuation.as_deref()),
+            timings: timings.then(|| Timings::parts(ready.waited, began.elapsed())),
+        },
+    )
 }
 
 fn explain(ready: &Ready, host: &Host, sink: &mut Sink) -> Result<(), Ended> {

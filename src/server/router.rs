@@ -20,7 +20,8 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
-    index_operations, index_reports, indexes, multi_get, node, observe, operations, queries, stats, streams, unsupported,
+    index_operations, index_reports, indexes, multi_get, node, observe, operations, queries, stats, streams,
+    unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -76,7 +77,10 @@ fn database_routes() -> Router<Shared> {
         .route("/bulk_insert", post(bulk_insert::run))
         .route("/multi_get", post(multi_get::run))
         .route("/streams/docs", get(streams::documents))
-        .route("/queries", get(queries::get).post(queries::post).delete(delete_by_query::run).patch(queries::refuse_patch))
+        .route(
+            "/queries",
+            get(queries::get).post(queries::post).delete(delete_by_query::run).patch(queries::refuse_patch),
+        )
         .route("/streams/queries", get(queries::stream_get).post(queries::stream_post))
         .route("/operations/next-operation-id", get(operations::next_id))
         .route("/operations/state", get(operations::state))

@@ -31,6 +31,16 @@ fn node_administers_databases_and_indexes() {
 }
 
 #[test]
+fn node_asks_questions() {
+    node("queries.test.js");
+}
+
+#[test]
+fn python_asks_questions() {
+    python("test_queries");
+}
+
+#[test]
 fn python_names_documents_in_every_way() {
     python("test_names");
 }

@@ -90,18 +90,14 @@ fn filter() -> impl Strategy<Value = Option<Condition>> {
 }
 
 fn query() -> impl Strategy<Value = Query> {
-    let from = prop_oneof![
-        "[^\0]{1,8}".prop_map(From::Collection),
-        Just(From::AllDocs),
-        "[^\0]{1,8}".prop_map(From::Index),
-    ];
-    let reading =
-        prop_oneof![Just(Reading::Typed), Just(Reading::String), Just(Reading::Long), Just(Reading::Double)];
-    let order = (subject(), reading, any::<bool>())
-        .prop_map(|(by, reading, descending)| Order { by, reading, descending });
+    let from =
+        prop_oneof!["[^\0]{1,8}".prop_map(From::Collection), Just(From::AllDocs), "[^\0]{1,8}".prop_map(From::Index),];
+    let reading = prop_oneof![Just(Reading::Typed), Just(Reading::String), Just(Reading::Long), Just(Reading::Double)];
+    let order =
+        (subject(), reading, any::<bool>()).prop_map(|(by, reading, descending)| Order { by, reading, descending });
     let field = (subject(), prop::option::of(name())).prop_map(|(value, alias)| Field { value, alias });
-    let select = (any::<bool>(), prop::collection::vec(field, 1..3))
-        .prop_map(|(distinct, fields)| Select { distinct, fields });
+    let select =
+        (any::<bool>(), prop::collection::vec(field, 1..3)).prop_map(|(distinct, fields)| Select { distinct, fields });
     let group = (prop::collection::vec(plain_path(), 1..3), prop::option::of(condition()))
         .prop_map(|(by, having)| Group { by, having });
     let include = (prop::collection::vec(path(), 0..3), any::<bool>());
@@ -246,6 +242,6 @@ fn depth_and_length_have_a_bound() {
     assert!(parse(&nots).unwrap_err().to_string().contains("deep"));
     let long = format!("from U where a = '{}'", "x".repeat(1 << 20));
     assert!(parse(&long).unwrap_err().to_string().contains("bytes"));
-    let many = format!("from U where {}", vec!["a = 1"; 10_000].join(" or "));
+    let many = format!("from U where {}", vec!["a = 1"; 2_000].join(" or "));
     assert!(parse(&many).is_ok());
 }

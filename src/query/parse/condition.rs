@@ -135,7 +135,8 @@ impl Parser<'_> {
             Some(What::Word(word)) if word.eq_ignore_ascii_case("true") => Operand::Bool(true),
             Some(What::Word(word)) if word.eq_ignore_ascii_case("false") => Operand::Bool(false),
             Some(What::Word(word)) if !super::is_reserved(word) => {
-                let what = format!("comparing with '{word}', only with values; a string is written in quotes: '{word}'");
+                let what =
+                    format!("comparing with '{word}', only with values; a string is written in quotes: '{word}'");
                 return Err(self.unsupported(what));
             }
             _ => return Err(self.unexpected("a value: $parameter, a string, a number, true, false or null")),
