@@ -16,6 +16,8 @@ mod graph;
 mod group;
 mod live;
 mod map;
+#[allow(dead_code, reason = "the rows in key order that it is for come next")]
+mod ordered_key;
 mod pace;
 mod planned;
 mod publish;
