@@ -20,10 +20,12 @@
 //! 8. Those go through [`store::commit`] again, together with the index's own rows and its watermark, in one commit.
 //! 9. [`store::changes`] shows them to whoever watches, and to indexes over the output collection.
 //!
+//! [`query`] reads all of this by value: it plans a question in RQL over documents and results of indexes, and runs it.
+//!
 //! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
 //! and is all that is left without the cargo feature `server`.
 //!
-//! Arrows between rooms run one way: `server` → `database` → `index` → `script` and `store` → `id`. The store
+//! Arrows between rooms run one way: `server` → `database` → `query` → `index` → `script` and `store` → `id`. The store
 //! knows nothing of indexes, indexes nothing of HTTP, and only `store` knows about RocksDB and bytes.
 //!
 //! # Invariants worth knowing

@@ -3,8 +3,10 @@
 //! Next on the walk: `query`.
 
 use super::Database;
+use crate::index::ranges::{self, Answered, Asked, Go};
 use crate::index::results::Standing;
 use crate::query::{Prepared, QueriedIndex, QueryError, Request, Summary};
+use crate::script::Fault;
 use crate::store::StoreError;
 
 impl Database {
@@ -48,6 +50,27 @@ impl Database {
         let Some(collection) = prepared.collection() else { return Ok(None) };
         let claim = self.store().snapshot().claim(collection)?;
         Ok(claim.map(|claim| claim.owner_name))
+    }
+
+    /// Whether an index has a reduce. `None`: there is no such index.
+    pub(crate) fn index_reduces(&self, name: &str) -> Option<bool> {
+        self.registry.get(name).map(|index| index.context.program.has_reduce)
+    }
+
+    /// Gives what is asked of an index by keys to `each`, from one snapshot.
+    ///
+    /// # Errors
+    /// A read failed, or `each` did. An index that has gone has no rows.
+    pub(crate) fn index_rows<E: From<StoreError> + From<Fault>>(
+        &self,
+        name: &str,
+        asked: &Asked,
+        each: &mut dyn FnMut(Answered) -> Result<Go, E>,
+    ) -> Result<(), E> {
+        match self.registry.get(name) {
+            Some(index) => ranges::answer(&index.context, &self.store().snapshot(), asked, each),
+            None => Ok(()),
+        }
     }
 
     /// How an index stands now; to be asked before the snapshot is taken that is read.

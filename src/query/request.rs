@@ -35,6 +35,8 @@ pub struct Request {
     pub page_size: Option<u64>,
     /// Where the page begins: empty for the first of pages that follow each other by place, then the token of the page before.
     pub continuation: Option<String>,
+    /// Whether all rows are counted, also those that no page shows; a query with conditions then reads to the end. Default true.
+    pub counts: bool,
     /// Bytes that it may hold for each of sorting, grouping and telling rows apart.
     pub memory_max: usize,
 }
@@ -75,6 +77,7 @@ pub(crate) struct Prepared {
     pub(crate) index: Option<String>,
     fingerprint: u64,
     continuation: Option<String>,
+    counts: bool,
     memory_max: usize,
 }
 
@@ -88,6 +91,7 @@ impl Request {
             start: None,
             page_size: None,
             continuation: None,
+            counts: true,
             memory_max: MEMORY_MAX,
         }
     }
@@ -111,6 +115,7 @@ impl Prepared {
             index,
             fingerprint: continuation::fingerprint(&query, &request.parameters),
             continuation: request.continuation.clone(),
+            counts: request.counts,
             memory_max: request.memory_max,
         })
     }
@@ -221,6 +226,7 @@ impl Prepared {
             plan: &plan,
             memory_max: self.memory_max,
             is_paged: self.continuation.is_some(),
+            counts: self.counts && self.continuation.is_none(),
             after: after.as_ref(),
             cancelled,
         };

@@ -32,8 +32,10 @@ pub(crate) struct Run<'a> {
     pub(crate) plan: &'a Plan,
     /// Bytes that the run may hold for each of sorting, grouping and telling rows apart.
     pub(crate) memory_max: usize,
-    /// Whether pages follow each other by place; then nobody counts all rows.
+    /// Whether pages follow each other by place.
     pub(crate) is_paged: bool,
+    /// Whether all rows are counted.
+    pub(crate) counts: bool,
     /// The place of the last row of the page before.
     pub(crate) after: Option<&'a Place>,
     /// Whether nobody waits any more.
@@ -79,7 +81,7 @@ impl Run<'_> {
             skip: if self.after.is_some() { 0 } else { self.bound.offset },
             limit: self.bound.limit.unwrap_or(u64::MAX),
             is_paged: self.is_paged,
-            counts: !self.is_paged && self.plan.total.is_none(),
+            counts: self.counts && self.plan.total.is_none(),
             distinct,
             outcome: Outcome { total: Some(0), ..Outcome::default() },
             last: None,
@@ -99,7 +101,7 @@ impl Run<'_> {
         outcome.next = pager.last.filter(|_| pager.has_more);
         outcome.total = match self.plan.total {
             Some(total) => Some(total),
-            None => outcome.total.filter(|_| !self.is_paged),
+            None => outcome.total.filter(|_| self.counts),
         };
         Ok(outcome)
     }

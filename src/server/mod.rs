@@ -27,6 +27,7 @@ mod identity;
 mod includes;
 mod index_operations;
 mod index_reports;
+mod index_results;
 mod index_wait;
 mod indexes;
 mod json;

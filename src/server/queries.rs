@@ -30,7 +30,7 @@ use crate::database::DatabaseError;
 use crate::query::{Parameters, Prepared, QueryError, Request, Row, Subject, Value};
 
 /// How long a query waits for an index, unless its caller says.
-const WAIT: Duration = Duration::from_secs(15);
+pub(crate) const WAIT: Duration = Duration::from_secs(15);
 /// The time of what has none, as RavenDB writes it.
 const NEVER: &str = "0001-01-01T00:00:00.0000000";
 
@@ -133,10 +133,12 @@ pub(crate) fn request(asked: &Asked, host: &Host) -> Result<Request, ApiError> {
         Some(json) => Parameters::parse(json)?,
     };
     let count = |count: Option<i64>| count.map(|count| u64::try_from(count).unwrap_or(0));
+    let page_size = asked.page_size.filter(|size| *size != i64::from(i32::MAX));
     Ok(Request {
         parameters,
         start: count(asked.start),
-        page_size: count(asked.page_size),
+        page_size: count(page_size),
+        counts: asked.skip_statistics != Some(true),
         continuation: asked.continuation.clone(),
         memory_max: host.settings.limits.query_memory_max,
         ..Request::new(&text)
@@ -191,7 +193,7 @@ async fn ready(host: &Host, lease: Lease, query: &Query, asked: Asked) -> Result
 }
 
 /// Waits for an index and all that it feeds on; an answer that is stale all the same says so.
-async fn wait(host: &Host, lease: &Lease, index: &str, timeout: Duration) -> Result<(), ApiError> {
+pub(crate) async fn wait(host: &Host, lease: &Lease, index: &str, timeout: Duration) -> Result<(), ApiError> {
     let (mut stopping, mut closing) = (host.stop_signal(), lease.stop_signal());
     let outcome = tokio::select! {
         outcome = lease.wait_for_indexes_async(Some(vec![index.to_owned()]), timeout) => outcome,

@@ -20,8 +20,8 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
-    index_operations, index_reports, indexes, multi_get, node, observe, operations, queries, stats, streams,
-    unsupported,
+    index_operations, index_reports, index_results, indexes, multi_get, node, observe, operations, queries, stats,
+    streams, unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -109,6 +109,7 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/staleness", named().get(index_reports::staleness))
         .route("/indexes/progress", named().get(index_reports::progress))
         .route("/indexes/{name}", named().get(indexes::show))
+        .route("/indexes/{name}/results", get(index_results::get).post(index_results::post))
         .route("/hilo/next", get(hilo::next))
         .route("/hilo/return", put(hilo::give_back))
         .route("/identity/next", post(identity::next))

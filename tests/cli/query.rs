@@ -29,7 +29,7 @@ fn rows_are_json_lines_when_piped() {
 fn rows_are_a_table_for_people() {
     let server = with_orders();
     let ran = server.run(&["query", "--text", "from Orders select Company, Total"]);
-    let table = "Company                   Total  \nOne, \"Ltd\"                10.50  \n";
+    let table = "Company                     Total\nOne, \"Ltd\"                  10.50\n";
     let lines: Vec<&str> = ran.stdout.lines().map(str::trim_end).collect();
     assert_eq!(lines[..2], table.lines().map(str::trim_end).collect::<Vec<_>>(), "{ran:?}");
     let whole = server.run(&["query", "--text", "from Orders where exists(Lines)"]).stdout;

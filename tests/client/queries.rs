@@ -45,7 +45,7 @@ async fn rows_are_gathered_and_counted() {
     let ids: Vec<String> = query().all().await.unwrap().into_iter().map(|user| user.id).collect();
     assert_eq!(ids, ["users/0000", "users/0003", "users/0006", "users/0009"]);
     assert_eq!(query().count().await.unwrap(), 4);
-    let names = world.store.query::<Company>("from Users order by name limit 1, 2 select name").all().await.unwrap();
+    let names = world.store.query::<Company>("from Users order by name select name limit 1, 2").all().await.unwrap();
     assert_eq!(names.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["user 0001", "user 0002"]);
 }
 

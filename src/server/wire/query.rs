@@ -19,6 +19,7 @@ pub(crate) struct Asked {
     pub(crate) wait_for_non_stale_results: Option<bool>,
     pub(crate) wait_for_non_stale_results_timeout: Option<Span>,
     pub(crate) projection_behavior: Option<String>,
+    pub(crate) skip_statistics: Option<bool>,
     /// Treepie's own: empty to begin, then the token of the page before.
     pub(crate) continuation: Option<String>,
 }

@@ -5,7 +5,7 @@ from datetime import timedelta
 from ravendb import IndexDefinition, PutIndexesOperation
 from ravendb.documents.operations.misc import DeleteByQueryOperation
 from ravendb.documents.queries.index_query import IndexQuery
-from ravendb.documents.queries.misc import OrderingType
+from ravendb.documents.session.misc import OrderingType
 
 from support import Order, StoreTest, User
 
