@@ -106,8 +106,8 @@ class Queries(StoreTest):
     def test_rows_are_streamed(self):
         with self.store.open_session() as session:
             query = session.query(object_type=Order).where_greater_than("total", 10.5)
-            with session.advanced.stream(query) as stream:
-                self.assertEqual(sorted(item.document.total for item in stream), [20, 30])
+            stream = session.advanced.stream(query)
+            self.assertEqual(sorted(item.document.total for item in stream), [20, 30])
 
     def test_what_a_query_chooses_is_deleted(self):
         query = IndexQuery("from Orders where total >= 20")
