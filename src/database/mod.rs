@@ -9,6 +9,7 @@ mod documents;
 mod hilo;
 mod query;
 mod requests;
+mod results;
 mod watch;
 
 use std::path::Path;
@@ -29,6 +30,7 @@ use hilo::HiloLines;
 use requests::Requests;
 
 pub use documents::Written;
+pub use results::{IndexResult, ResultRange};
 pub use watch::Watch;
 
 /// The settings of a database.

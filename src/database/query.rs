@@ -4,8 +4,8 @@
 
 use super::Database;
 use crate::index::ranges::{self, Answered, Asked, Go};
-use crate::index::results::Standing;
-use crate::query::{Prepared, QueriedIndex, QueryError, Request, Summary};
+use crate::index::standing::Standing;
+use crate::query::{Prepared, QueryError, Request, Summary};
 use crate::script::Fault;
 use crate::store::StoreError;
 
@@ -31,15 +31,8 @@ impl Database {
 
     /// Reads a query and checks all that can be checked without the documents.
     pub(crate) fn prepare_query(&self, request: &Request) -> Result<Prepared, QueryError> {
-        Prepared::prepare(request, |name| {
-            let index = self.registry.get(name)?;
-            Some(QueriedIndex {
-                name: index.context.name.to_string(),
-                output: index.context.output.clone(),
-                generation: index.context.generation,
-                has_reduce: index.context.program.has_reduce,
-            })
-        })
+        let registry = &self.registry;
+        Prepared::prepare(request, |name| registry.queried(name), |collection| registry.secondary(collection))
     }
 
     /// The index whose results a query reads: the one it names, or the one that owns the collection.

@@ -23,12 +23,14 @@ pub(crate) enum Subject {
     Document(String),
     /// A group, by its reduce key as JSON.
     Group(String),
+    /// A reference document, by its id, compared without regard to case.
+    Reference(String),
 }
 
 impl Subject {
     fn text(&self) -> &str {
         match self {
-            Self::Document(text) | Self::Group(text) => text,
+            Self::Document(text) | Self::Group(text) | Self::Reference(text) => text,
         }
     }
 
@@ -36,6 +38,7 @@ impl Subject {
         match (self, row.fault.phase) {
             (Self::Document(id), Phase::Map) => same_name(id, &row.subject),
             (Self::Group(key), Phase::Reduce | Phase::Finish) => *key == row.subject,
+            (Self::Reference(id), Phase::Reference) => same_name(id, &row.subject),
             _ => false,
         }
     }

@@ -12,7 +12,8 @@ use super::context::Context;
 use super::definition::Checked;
 use super::faults::FaultLog;
 use super::records::{DefinitionRecord, FaultRow, PhaseRecord, ProgressRecord};
-use super::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
+use super::run::has_open_work;
+use super::status::{FaultRecord, IndexState, IndexStatus, ReferenceStatus, SourceStatus};
 use crate::store::StoreError;
 use crate::store::changes::Feed;
 use crate::store::scan::Direction;
@@ -131,8 +132,14 @@ impl Index {
             number: self.context.number,
             state: self.state(),
             building,
-            stale: building || lag > 0,
+            stale: building || lag > 0 || has_open_work(&self.context, snapshot)?,
             output: self.context.output.clone(),
+            is_map_reduce: self.context.program.has_reduce,
+            loads: self.context.program.loads.clone(),
+            reference: self.context.reference.as_ref().map(|reference| ReferenceStatus {
+                pattern: reference.pattern.text().to_owned(),
+                collection: reference.collection.clone(),
+            }),
             sources,
             entries: progress.entries,
             groups: progress.groups,

@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 
 use crate::script::encoding::{Item, Nest, Reader, write_bool, write_name, write_null, write_number, write_string};
 use crate::script::number::{Exact, Number};
+use crate::store::keyspace::{Generation, GroupHash, reduce_key};
 
 /// Bytes of an ordered key that stand in a row's key. Where two longer ones agree so far, whole keys must be compared.
 pub(crate) const CUT_BYTES: usize = 1_024;
@@ -53,8 +54,13 @@ pub(crate) fn cut(ordered: &[u8]) -> &[u8] {
     ordered.get(..CUT_BYTES).unwrap_or(ordered)
 }
 
-/// Reads the ordered key at the beginning of `bytes` back into its canonical encoding; returns it with what follows. `None` where there is
-/// none that is whole.
+/// The `reduce_keys` row of a group with this canonical key.
+pub(crate) fn keyed_group(generation: Generation, canonical: &[u8], group: &GroupHash) -> Vec<u8> {
+    reduce_key(generation, cut(&ordered_key(canonical)), group)
+}
+
+/// Reads the ordered key at the beginning of `bytes` back into its canonical encoding; returns it with what follows. `None`
+/// where there is none that is whole.
 ///
 /// # Cost
 /// O(bytes of the key).
@@ -103,7 +109,8 @@ fn push_number(number: Number, into: &mut Vec<u8>) {
     }
 }
 
-/// Writes a number's magnitude as 0.d₁d₂… × 10^size with d₁ > 0: the size, biased, in 2 bytes; pairs of digits, each plus 1; 0.
+/// Writes a number's magnitude as 0.d₁d₂… × 10^size with d₁ > 0: the size, biased, in 2 bytes; pairs of digits, each plus 1;
+/// a 0.
 fn push_magnitude(exact: &Exact, into: &mut Vec<u8>) {
     let mut digits = String::with_capacity(40);
     // Writing to a string cannot fail.

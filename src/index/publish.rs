@@ -8,6 +8,7 @@ use super::first_build::{MappedChunk, SweptPart};
 use super::live::Index;
 use super::planned::Run;
 use super::records::{PhaseRecord, ProgressRecord, definition_name, encode, progress_name};
+use super::reference::MergeStep;
 use crate::script::Fault;
 use crate::store::StoreError;
 use crate::store::commit::{Author, Commit, Operation, RowChange, Wait, now_micros};
@@ -70,6 +71,13 @@ impl Publish {
             faults: part.faults,
             ..Self::default()
         }
+    }
+
+    /// A step of making reference documents equal to the rows.
+    pub(crate) fn from_references(step: MergeStep) -> Self {
+        let faults = step.faults.iter().filter(|(_, fault)| fault.is_some()).count() as u64;
+        let MergeStep { rows, operations, faults: found, .. } = step;
+        Self { rows, operations, reduce: (0, faults), faults: found, ..Self::default() }
     }
 
     /// A step to another phase.

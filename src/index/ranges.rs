@@ -2,10 +2,10 @@
 //!
 //! Rows come from one snapshot in the order of their keys, and are given as they are read.
 //!
-//! Next: `keys`, `regroup`.
+//! Next: `read`, `regroup`.
 
 use super::context::Context;
-use super::keys::{Group, InKeyOrder, KeyBounds};
+use super::read::{Group, InKeyOrder, KeyBounds, KeyedEntry};
 use super::records::GroupResult;
 use super::regroup::{Regroup, Total};
 use crate::id::DocumentId;
@@ -71,6 +71,7 @@ pub(crate) fn answer<E: From<StoreError> + From<Fault>>(
 ) -> Result<(), E> {
     for bounds in &asked.ranges {
         let go = match asked.shape {
+            Shape::Entries if !context.program.has_reduce => keyed(context, snapshot, bounds, asked.direction, each)?,
             Shape::Entries => entries(context, snapshot, bounds, asked.direction, each)?,
             Shape::Groups => groups(context, snapshot, bounds, asked.direction, each)?,
             Shape::Level(level) => totals(context, snapshot, bounds, asked.direction, level, each)?,
@@ -91,8 +92,8 @@ fn groups<E: From<StoreError>>(
     direction: Direction,
     each: Each<'_, E>,
 ) -> Result<Go, E> {
-    let mut groups = InKeyOrder::new(snapshot, context.generation, bounds.clone(), direction);
-    while let Some(Group { hash, record }) = groups.next_group()? {
+    let mut groups = InKeyOrder::<Group>::new(snapshot, context.generation, bounds.clone(), direction);
+    while let Some(Group { hash, record }) = groups.next()? {
         let id = context.output.as_ref().map(|output| artificial_id(output, &hash));
         let value = match record.result {
             GroupResult::Pending | GroupResult::Nothing => continue,
@@ -127,8 +128,8 @@ fn totals<E: From<StoreError> + From<Fault>>(
         Ok(Some(value)) => each(Answered { id: None, key: json(&total.key), value: Ok(value) }),
         Err(fault) => each(Answered { id: None, key: json(&total.key), value: Err(fault) }),
     };
-    let mut groups = InKeyOrder::new(snapshot, context.generation, bounds.clone(), direction);
-    while let Some(group) = groups.next_group()? {
+    let mut groups = InKeyOrder::<Group>::new(snapshot, context.generation, bounds.clone(), direction);
+    while let Some(group) = groups.next()? {
         if let Some(total) = regroup.add(&group)?
             && give(total)? == Go::Stop
         {
@@ -146,8 +147,8 @@ fn entries<E: From<StoreError>>(
     direction: Direction,
     each: Each<'_, E>,
 ) -> Result<Go, E> {
-    let mut groups = InKeyOrder::new(snapshot, context.generation, bounds.clone(), direction);
-    while let Some(group) = groups.next_group()? {
+    let mut groups = InKeyOrder::<Group>::new(snapshot, context.generation, bounds.clone(), direction);
+    while let Some(group) = groups.next()? {
         let key = json(&group.record.key);
         let range = KeyRange::prefix(&group_prefix(context.generation, &group.hash));
         let mut rows = snapshot.rows(Family::MapEntries, range, direction);
@@ -171,6 +172,30 @@ fn entries<E: From<StoreError>>(
         }
     }
     Ok(Go::On)
+}
+
+fn keyed<E: From<StoreError>>(
+    context: &Context,
+    snapshot: &Snapshot<'_>,
+    bounds: &KeyBounds,
+    direction: Direction,
+    each: Each<'_, E>,
+) -> Result<Go, E> {
+    let mut entries = InKeyOrder::<KeyedEntry>::new(snapshot, context.generation, bounds.clone(), direction);
+    let mut waiting = Vec::new();
+    loop {
+        let entry = entries.next()?;
+        let is_last = entry.is_none();
+        waiting.extend(entry.map(|entry| (entry.source, json(&entry.key), json(&entry.value))));
+        if (is_last || waiting.len() >= ENTRIES_AT_ONCE)
+            && give(snapshot, std::mem::take(&mut waiting), each)? == Go::Stop
+        {
+            return Ok(Go::Stop);
+        }
+        if is_last {
+            return Ok(Go::On);
+        }
+    }
 }
 
 /// Gives entries with the ids of their documents as these are spelled.

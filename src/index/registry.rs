@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::context::{Context, feeds, same_name};
+use super::context::{Context, feeds, first_watermarks, same_name};
 use super::counters::Counters;
 use super::definition::{Checked, IndexDefinition, Refused, check};
 use super::faults::FaultLog;
@@ -113,10 +113,13 @@ impl Registry {
         let checked = check(definition, &self.limits).map_err(RegistryError::Refused)?;
         let _changing = self.change()?;
         let present = self.get(&checked.definition.name);
-        if let Some(present) = &present
-            && present.checked.is_same(&checked)
-        {
-            return Ok(false);
+        if let Some(present) = &present {
+            if present.checked.is_same(&checked) {
+                return Ok(false);
+            }
+            if let Some(reason) = checked.clash(&present.checked) {
+                return Err(RegistryError::Refused(Refused::Rule(reason)));
+            }
         }
         let others: Vec<_> = self.all().iter().map(|index| index.checked.node()).collect();
         let others: Vec<_> =
@@ -312,6 +315,7 @@ impl Registry {
             generation: Generation(record.generation),
             program: Arc::clone(&checked.program),
             output: checked.output.clone(),
+            reference: checked.reference.clone(),
             feeds: feeds(&checked.program),
             counters: Arc::new(Counters::default()),
             stop: Arc::new(AtomicBool::new(false)),
@@ -346,8 +350,9 @@ fn next_record(checked: &Checked, former: Option<&DefinitionRecord>, numbers: &m
     let mut former_outputs = Vec::new();
     let number = match former {
         Some(former) => {
-            let earlier = former.former_outputs.iter().chain(&former.output_collection);
-            let is_current = |output: &&String| checked.output.as_ref().is_some_and(|now| same_name(now, output));
+            let written = former.output_collection.iter().chain(&former.reference_collection);
+            let earlier = former.former_outputs.iter().chain(written);
+            let is_current = |output: &&String| checked.written().iter().any(|now| same_name(now, output));
             former_outputs.extend(earlier.filter(|output| !is_current(output)).cloned());
             former.number
         }
@@ -367,17 +372,22 @@ fn next_record(checked: &Checked, former: Option<&DefinitionRecord>, numbers: &m
         former_outputs,
         deleting: false,
         errored: false,
+        reference_pattern: checked.definition.reference_pattern.clone(),
+        reference_name: checked.definition.reference_collection.clone(),
+        reference_collection: checked.reference.as_ref().map(|reference| reference.collection.clone()),
     }
 }
 
-/// The claim on the output collection, unless the index holds it already.
+/// The claims on the output and the reference collection, unless the index holds it already.
 fn claims(record: &DefinitionRecord, former: Option<&DefinitionRecord>) -> Vec<ClaimChange> {
     let held = |output: &String| {
         former.is_some_and(|former| {
-            former.output_collection.iter().chain(&former.former_outputs).any(|theirs| same_name(theirs, output))
+            let theirs = former.output_collection.iter().chain(&former.reference_collection);
+            theirs.chain(&former.former_outputs).any(|theirs| same_name(theirs, output))
         })
     };
-    let new = record.output_collection.iter().filter(|output| !held(output));
+    let written = record.output_collection.iter().chain(&record.reference_collection);
+    let new = written.filter(|output| !held(output));
     new.map(|output| ClaimChange::Take {
         collection: output.clone(),
         owner: record.number,
@@ -391,7 +401,7 @@ fn first_progress(checked: &Checked, generation: u32, written: u64) -> ProgressR
         generation,
         fresh_through: written,
         phase: PhaseRecord::Mapping,
-        watermarks: vec![0; feeds(&checked.program).len()],
+        watermarks: first_watermarks(&checked.program, written),
         entries: 0,
         groups: 0,
         map_attempts: 0,

@@ -4,7 +4,7 @@
 //! `finish`; a total is finished like a group.
 
 use super::context::Context;
-use super::keys::Group;
+use super::read::Group;
 use super::rows::{GenerationRows, GroupRows};
 use super::tree::{Partial, Tree};
 use crate::script::encoding::{Item, Nest, Reader};

@@ -4,7 +4,9 @@
 
 use super::live::Index;
 use super::publish::meta;
-use super::records::{DefinitionRecord, definition_name, disabled_name, faults_prefix, progress_name};
+use super::records::{
+    DefinitionRecord, definition_name, disabled_name, faults_prefix, progress_name, references_name, remap_name,
+};
 use crate::id::DocumentId;
 use crate::store::changes::{ChangeKind, Feed};
 use crate::store::commit::{Author, ClaimChange, Commit, Expected, Operation, RowChange, Wait};
@@ -17,7 +19,8 @@ const DELETES_MAX: usize = 1_024;
 
 /// Deletes the artificial documents of an index and then the index.
 pub(crate) fn delete_index(store: &Store, record: &DefinitionRecord) -> Result<(), StoreError> {
-    let outputs: Vec<String> = record.former_outputs.iter().cloned().chain(record.output_collection.clone()).collect();
+    let own = record.output_collection.iter().chain(&record.reference_collection);
+    let outputs: Vec<String> = record.former_outputs.iter().chain(own).cloned().collect();
     for output in &outputs {
         empty_collection(store, record.number, output)?;
     }
@@ -52,7 +55,9 @@ pub(crate) fn empty_former_outputs(index: &Index) -> Result<(), StoreError> {
 /// The changes that delete all rows of a generation.
 pub(crate) fn generation_rows(generation: Generation) -> Vec<RowChange> {
     let delete = |family| RowChange::DeleteRange { family, range: generation_range(generation) };
-    Family::OF_GENERATIONS.into_iter().map(delete).collect()
+    let notes = [remap_name(generation), references_name(generation)];
+    let forget = |name: String| RowChange::Delete { family: Family::Meta, key: name.into_bytes() };
+    Family::OF_GENERATIONS.into_iter().map(delete).chain(notes.into_iter().map(forget)).collect()
 }
 
 /// Deletes all documents of a collection that an index owns.

@@ -17,8 +17,9 @@ use super::pace::Pace;
 use super::planned::{GivenUp, Interrupted};
 use super::publish::Publish;
 use super::records::PhaseRecord;
+use super::reference::merge_step;
 use super::retire;
-use super::run::{BatchLimits, plan};
+use super::run::{BatchLimits, has_open_work, plan};
 use super::tree::TreeError;
 use crate::script::Runner;
 use crate::store::StoreError;
@@ -125,10 +126,11 @@ impl Worker {
         let started = Instant::now();
         let index = Arc::clone(&self.index);
         let context = &index.context;
-        let snapshot = context.store.snapshot();
-        let written = snapshot.progress().written;
+        let snapshot = context.store.shared_snapshot();
+        let written = snapshot.get().progress().written;
         let watermarks = index.progress.lock().watermarks.clone();
-        if is_current(&snapshot, &context.feeds, &watermarks)? {
+        let is_current = is_current(snapshot.get(), &context.feeds, &watermarks)?;
+        if is_current && !has_open_work(context, snapshot.get())? {
             index.reach(Some(written));
             return Ok(Next::Idle { through: written });
         }
@@ -141,9 +143,12 @@ impl Worker {
         let run = plan(context, runner, &snapshot, &watermarks, limits, &self.given_up).map_err(StepError::Run)?;
         drop(snapshot);
         context.store.reached(Step::RunReduced);
-        let (documents, is_complete) = (run.documents, run.is_complete);
+        let (documents, is_complete, is_open) = (run.documents, run.is_complete, run.is_open);
         self.pace.learn(documents, started.elapsed());
-        let reached = if is_complete { written } else { run.watermarks.iter().copied().min().unwrap_or(0) };
+        let reached = match is_complete {
+            true => Some(written),
+            false => run.watermarks.iter().copied().min().filter(|_| !is_open),
+        };
         self.quiet_documents += documents;
         let publish = Publish::from_run(run);
         if publish.changes_nothing() && self.quiet_documents < QUIET_DOCUMENTS_MAX {
@@ -153,7 +158,7 @@ impl Worker {
             self.quiet_documents = 0;
         }
         index.rate.lock().add(started, documents);
-        index.reach(Some(reached));
+        index.reach(reached);
         Ok(Next::Again)
     }
 
@@ -194,7 +199,7 @@ impl Worker {
         let snapshot = context.store.snapshot();
         let written = snapshot.progress().written;
         let mut lag = 0;
-        for (feed, watermark) in context.feeds.iter().zip(watermarks) {
+        for (feed, watermark) in context.feeds.iter().zip(watermarks).take(context.source_feeds()) {
             for change in snapshot.changes(feed, *watermark, written, Direction::Forward) {
                 change?;
                 lag += 1;
@@ -220,10 +225,28 @@ impl Worker {
         }
         drop(pool);
         if slices.next == SLICES {
+            if !self.merge_references()? {
+                return Ok(Next::Again);
+            }
             retire::empty_former_outputs(&index)?;
             self.publish(Publish::phase(PhaseRecord::Live))?;
         }
         Ok(Next::Again)
+    }
+
+    /// Makes the reference documents equal to what the rows say, in bounded commits. `false`: it was told to stop.
+    fn merge_references(&mut self) -> Result<bool, StepError> {
+        let index = Arc::clone(&self.index);
+        loop {
+            let snapshot = index.context.store.snapshot();
+            let step = merge_step(&index.context, &snapshot)?;
+            drop(snapshot);
+            let is_last = step.is_last;
+            self.publish(Publish::from_references(step))?;
+            if is_last || self.is_interrupted() {
+                return Ok(is_last);
+            }
+        }
     }
 
     /// Commits one run.

@@ -46,6 +46,12 @@ pub enum QueryError {
         /// As asked for.
         name: String,
     },
+    /// An index was replaced, or deleted, between the beginning of a query and its reading.
+    #[error("index '{name}' was replaced while the query began; ask again")]
+    Replaced {
+        /// As its author spelled it.
+        name: String,
+    },
     /// Nobody waits for the answer any more.
     #[error("the query was given up")]
     Cancelled,

@@ -89,10 +89,7 @@ impl<'b> Grouper<'b> {
 }
 
 fn not_summed(path: &super::path::Path, value: &str, row: &Row<'_>) -> QueryError {
-    let place = match row {
-        Row::Document(document) => format!("document '{}'", document.id),
-        Row::Result(_) | Row::Group(_) => "a result of the index".to_owned(),
-    };
+    let place = row.document().map_or("a result of the index".to_owned(), |it| format!("document '{}'", it.id));
     let value: String = value.chars().take(80).collect();
     QueryError::Rule(format!(
         "sum({path}) adds numbers, and {place} has {value} there; leave such documents out with 'where' before 'group by'"

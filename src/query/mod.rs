@@ -10,6 +10,8 @@ mod bind;
 mod continuation;
 mod error;
 mod group;
+mod key_range;
+mod keys;
 mod number;
 mod parse;
 mod path;
@@ -32,8 +34,8 @@ pub use parse::{TEXT_BYTES_MAX, parse};
 pub use path::{Path, Step};
 #[allow(unused_imports, reason = "subscriptions will ask it")]
 pub(crate) use predicate::Predicate;
+pub(crate) use request::Prepared;
 pub use request::{MEMORY_MAX, Request, Summary};
-pub(crate) use request::{Prepared, QueriedIndex};
 pub(crate) use row::Row;
 pub use syntax::{Comparison, Condition, Field, From, Group, Operand, Order, Query, Reading, Select, Subject};
 pub use value::Value;

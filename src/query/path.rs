@@ -39,6 +39,11 @@ impl Path {
         matches!(self.0.first(), Some(Step::Name(name)) if name == METADATA)
     }
 
+    /// Whether an object has the field with which the path begins.
+    pub(crate) fn begins_in(&self, object: &str) -> bool {
+        matches!(self.0.first(), Some(Step::Name(name)) if json::field(object, name).is_some())
+    }
+
     /// Whether it says by itself that it goes through an array.
     pub(crate) fn is_plural(&self) -> bool {
         self.0.contains(&Step::Each)

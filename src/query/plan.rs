@@ -1,7 +1,10 @@
-//! How a query's rows are read: by id, by a range of ids, in etag order, or all of them.
+//! How a query's rows are read: by id, by a range of ids, in etag order, by the keys of an index, or all of them.
 //!
-//! Rows come in id order unless the query asks for another one, so that pages stay put while documents change. Conditions that
-//! chose the way of reading are asked again of each row; what they leave out is never read.
+//! Documents come in id order and results of indexes in key order, unless the query asks for another one, so that pages stay put
+//! while documents change. Conditions that chose the way of reading are asked again of each row; what they leave out is never read.
+//!
+//! A map-only index stands in for a scan of its collection. What it has not taken in yet is read from the feed beside it, so the
+//! answer is as current as a scan's.
 //!
 //! Next: `run`.
 
@@ -9,12 +12,16 @@ use std::fmt;
 
 use super::bind::Bound;
 use super::error::QueryError;
+use super::key_range::{self, KeyFields, KeyRanges, is_key_order};
 use super::number::Number;
-use super::syntax::{Comparison, Reading, Subject};
+use super::path::{Path, Step};
+use super::syntax::{Comparison, Order, Reading, Subject};
 use super::test::Test;
 use super::value::Value;
 use crate::id::{DocumentId, lower};
-use crate::store::keyspace::{Generation, KeyRange, after_prefix};
+use crate::index::queried::QueriedIndex;
+use crate::index::read::KeyBounds;
+use crate::store::keyspace::{KeyRange, after_prefix};
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
@@ -33,7 +40,11 @@ pub(crate) enum Source {
     /// All documents.
     AllDocs,
     /// The results of an index that writes no documents.
-    Results(Generation),
+    Results(QueriedIndex),
+    /// The results of an index that writes documents, into this collection.
+    Outputs(QueriedIndex, String),
+    /// The entries of a map-only index, with their documents.
+    Entries(QueriedIndex),
 }
 
 /// The way rows are read.
@@ -49,8 +60,21 @@ pub(crate) enum Access {
     Gathered,
     /// The documents last written with an etag above the first, through the second.
     Feed { after: u64, through: u64 },
-    /// The groups of an index, in the order of their hashes.
-    Groups(Generation),
+    /// What an index holds under these keys, in key order.
+    Keys { index: Box<QueriedIndex>, held: Held, ranges: Vec<KeyBounds> },
+}
+
+/// What is read under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Results that stand in the index.
+    Results,
+    /// Results that are documents of the collection.
+    Outputs(String),
+    /// Entries, each with its document.
+    Entries,
+    /// Documents of the collection; those that have changed after the etag are read from the feed.
+    Documents { after: u64 },
 }
 
 /// How a query is run.
@@ -81,13 +105,27 @@ struct Spans {
 ///
 /// # Errors
 /// The counts can't be read.
-pub(crate) fn plan(bound: &mut Bound, source: &Source, snapshot: &Snapshot<'_>) -> Result<Plan, QueryError> {
+pub(crate) fn plan(
+    bound: &mut Bound,
+    source: &Source,
+    secondary: &[QueriedIndex],
+    snapshot: &Snapshot<'_>,
+) -> Result<Plan, QueryError> {
     let spans = Spans::of(&bound.filter);
     let documents = snapshot.count()?.documents;
+    let count = |name: &str| Ok::<_, QueryError>(snapshot.collection(name)?.map_or(0, |count| count.documents));
     let (collection, of_collection) = match source {
-        Source::Results(generation) => return Ok(results(bound, *generation)),
+        Source::Results(index) => return Ok(held(bound, index, Held::Results)),
+        Source::Entries(index) => return Ok(held(bound, index, Held::Entries)),
         Source::AllDocs => (None, documents),
-        Source::Collection(name) => (Some(name.clone()), snapshot.collection(name)?.map_or(0, |count| count.documents)),
+        Source::Outputs(index, name) => {
+            let plan = held(bound, index, Held::Outputs(name.clone()));
+            if matches!(&plan.access, Access::Keys { ranges, .. } if *ranges != [KeyBounds::all()]) {
+                return Ok(plan);
+            }
+            (Some(name.clone()), count(name)?)
+        }
+        Source::Collection(name) => (Some(name.clone()), count(name)?),
     };
     let chosen_by_etag = spans.has_etags && spans.ids.is_none() && !spans.has_id_range;
     if chosen_by_etag && bound.order.is_empty() && bound.group.is_none() {
@@ -102,6 +140,8 @@ pub(crate) fn plan(bound: &mut Bound, source: &Source, snapshot: &Snapshot<'_>) 
         Access::Ids(spans.id_range)
     } else if spans.has_etags || matches!(wanted, Wanted::Etag(_)) {
         Access::Feed { after: spans.after, through: spans.through.min(snapshot.progress().written) }
+    } else if let Some(keys) = by_secondary(bound, secondary, snapshot)? {
+        keys
     } else if wanted == Wanted::Any && of_collection.saturating_mul(FEED_SHARE) < documents {
         Access::Feed { after: 0, through: snapshot.progress().written }
     } else if wanted != Wanted::Any
@@ -116,6 +156,10 @@ pub(crate) fn plan(bound: &mut Bound, source: &Source, snapshot: &Snapshot<'_>) 
         (Access::Nothing, _) => (false, Direction::Forward),
         (Access::Feed { .. }, Wanted::Etag(direction)) => (false, direction),
         (Access::ById(_) | Access::Ids(_) | Access::Gathered, Wanted::Id(direction)) => (false, direction),
+        (Access::Keys { index, held: Held::Documents { after }, .. }, _) if bound.group.is_none() => {
+            let is_current = snapshot.progress().written <= *after;
+            (!(is_current && is_whole_key_order(&bound.order, &fields(index))), Direction::Forward)
+        }
         _ => (bound.group.is_none(), Direction::Forward),
     };
     let is_whole = matches!(bound.filter, Test::Always(true)) && bound.group.is_none();
@@ -123,9 +167,56 @@ pub(crate) fn plan(bound: &mut Bound, source: &Source, snapshot: &Snapshot<'_>) 
     Ok(Plan { access, direction, collection, must_sort, total: (is_whole && !is_distinct).then_some(of_collection) })
 }
 
-fn results(bound: &Bound, generation: Generation) -> Plan {
-    let must_sort = !bound.order.is_empty() && bound.group.is_none();
-    Plan { access: Access::Groups(generation), direction: Direction::Forward, collection: None, must_sort, total: None }
+/// Reads what an index holds, in ranges of keys where the conditions allow it.
+fn held(bound: &Bound, index: &QueriedIndex, held: Held) -> Plan {
+    let names = index.key_names.iter().flatten();
+    let fields: Vec<_> = names.map(|name| key_range::field(name)).collect();
+    let found = KeyRanges::of(bound.filter.conjuncts(), &fields);
+    let is_ordered = match held {
+        // Equal rows stand in key order, and those of documents in the order of their ids.
+        Held::Results | Held::Entries => bound.order.is_empty() || is_key_order(&bound.order, &fields),
+        Held::Outputs(_) | Held::Documents { .. } => is_whole_key_order(&bound.order, &fields),
+    };
+    Plan {
+        access: Access::Keys { index: Box::new(index.clone()), held, ranges: found.ranges },
+        direction: Direction::Forward,
+        collection: None,
+        must_sort: !is_ordered && bound.group.is_none(),
+        total: None,
+    }
+}
+
+/// The map-only index that leaves most out, where one leaves anything out, or holds the order of a page.
+fn by_secondary(
+    bound: &Bound,
+    secondary: &[QueriedIndex],
+    snapshot: &Snapshot<'_>,
+) -> Result<Option<Access>, QueryError> {
+    let mut best: Option<(usize, Access)> = None;
+    for index in secondary {
+        let fields = fields(index);
+        let found = KeyRanges::of(bound.filter.conjuncts(), &fields);
+        let orders = bound.limit.is_some() && bound.group.is_none() && is_whole_key_order(&bound.order, &fields);
+        let rank = 4 * found.given + 2 * usize::from(found.is_bounded) + usize::from(orders);
+        if rank == 0 || best.as_ref().is_some_and(|(known, _)| *known >= rank) || !index.is_in(snapshot)? {
+            continue;
+        }
+        let held = Held::Documents { after: index.watermark };
+        best = Some((rank, Access::Keys { index: Box::new(index.clone()), held, ranges: found.ranges }));
+    }
+    Ok(best.map(|(_, access)| access))
+}
+
+/// The key's fields as paths of the documents that a map-only index holds.
+fn fields(index: &QueriedIndex) -> Vec<(String, Path)> {
+    let fields = index.plain_key.iter().flatten();
+    let path = |path: &[String]| Path(path.iter().cloned().map(Step::Name).collect());
+    fields.map(|(name, steps)| (name.clone(), path(steps))).collect()
+}
+
+/// Whether key order is the wanted order and leaves no two rows of different keys equal.
+fn is_whole_key_order(order: &[Order], fields: &KeyFields) -> bool {
+    order.len() == fields.len() && is_key_order(order, fields)
 }
 
 /// The order in which rows are wanted, as far as it is one in which they can be read.
@@ -271,7 +362,19 @@ impl fmt::Display for Plan {
             Access::Gathered => write!(f, "{of}: its ids from its feed, put in order")?,
             Access::Feed { after: 0, .. } => write!(f, "{of}: its feed")?,
             Access::Feed { after, through } => write!(f, "{of}: its feed after etag {after} through {through}")?,
-            Access::Groups(_) => f.write_str("all groups of the index")?,
+            Access::Keys { index, held, ranges } => {
+                let what = match held {
+                    Held::Results | Held::Outputs(_) => "results",
+                    Held::Entries => "entries",
+                    Held::Documents { .. } => "documents",
+                };
+                write!(f, "index '{}': {what} ", index.name)?;
+                match ranges.as_slice() {
+                    all if *all == [KeyBounds::all()] => f.write_str("in key order")?,
+                    [_] => f.write_str("in a range of keys")?,
+                    ranges => write!(f, "in {} ranges of keys", ranges.len())?,
+                }
+            }
         }
         f.write_str(match (self.must_sort, self.direction) {
             (true, _) => ", then sorted",

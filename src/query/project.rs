@@ -11,10 +11,10 @@ use crate::script::json;
 
 /// Appends a row as a JSON object, as RavenDB's clients expect it.
 pub(crate) fn write(row: &Row<'_>, select: Option<&Select>, metadata_only: bool, into: &mut Vec<u8>) {
-    match (row, select) {
-        (Row::Document(document), _) if metadata_only => document.write_metadata_json(into),
-        (Row::Document(document), None) => document.write_json(into),
-        (Row::Result(result), None) => {
+    match (row, row.document(), select) {
+        (_, Some(document), _) if metadata_only => document.write_metadata_json(into),
+        (_, Some(document), None) => document.write_json(into),
+        (Row::Result(result), _, None) => {
             let properties = result.body.trim().strip_suffix('}').unwrap_or("{").trim_end();
             into.extend_from_slice(properties.as_bytes());
             if !properties.ends_with('{') {
@@ -22,7 +22,7 @@ pub(crate) fn write(row: &Row<'_>, select: Option<&Select>, metadata_only: bool,
             }
             into.extend_from_slice(b"\"@metadata\":{\"@change-vector\":null}}");
         }
-        (_, select) => {
+        (_, _, select) => {
             into.push(b'{');
             for field in select.map_or(&[][..], |select| select.fields.as_slice()) {
                 write_name(field, into);
@@ -44,8 +44,8 @@ fn write_name(field: &Field, into: &mut Vec<u8>) {
 
 /// A document's metadata with a mark that this is not all of it.
 fn write_projected_metadata(row: &Row<'_>, into: &mut Vec<u8>) {
-    match row {
-        Row::Document(document) => {
+    match row.document() {
+        Some(document) => {
             let mut metadata = Vec::new();
             document.write_metadata_json(&mut metadata);
             let inside = metadata.strip_prefix(b"{\"@metadata\":{").and_then(|rest| rest.strip_suffix(b"}}"));
@@ -53,7 +53,7 @@ fn write_projected_metadata(row: &Row<'_>, into: &mut Vec<u8>) {
             into.extend_from_slice(inside.unwrap_or_default());
             into.push(b'}');
         }
-        Row::Result(_) | Row::Group(_) => {
+        None => {
             into.extend_from_slice(b"\"@metadata\":{\"@projection\":true,\"@change-vector\":null}");
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! `prepare` needs no disk; a prepared query can be run over any snapshot, and is planned anew for each.
 
+use std::cell::Cell;
+
 use super::bind::{Bound, Parameters, bind};
 use super::continuation;
 use super::error::QueryError;
@@ -14,8 +16,9 @@ use super::run::{Outcome, Run};
 use super::sort::Place;
 use super::syntax::{From, Query};
 use super::value::Value;
+use crate::index::queried::QueriedIndex;
 use crate::store::document::StoredDocument;
-use crate::store::keyspace::{Generation, KeyRange};
+use crate::store::keyspace::KeyRange;
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
@@ -58,14 +61,16 @@ pub struct Summary {
     pub plan: String,
 }
 
-/// An index that a query may name.
-#[derive(Clone, Debug)]
-pub(crate) struct QueriedIndex {
-    /// As its author spelled it.
-    pub(crate) name: String,
-    pub(crate) output: Option<String>,
-    pub(crate) generation: Generation,
-    pub(crate) has_reduce: bool,
+/// How a run of a query ends early: by itself, or because its rows can't be shown.
+enum Ended<E> {
+    Query(QueryError),
+    Show(E),
+}
+
+impl<E> std::convert::From<QueryError> for Ended<E> {
+    fn from(error: QueryError) -> Self {
+        Self::Query(error)
+    }
 }
 
 /// A query that can be run.
@@ -73,6 +78,8 @@ pub(crate) struct QueriedIndex {
 pub(crate) struct Prepared {
     bound: Bound,
     source: Source,
+    /// Map-only indexes that may stand in for a scan.
+    secondary: Vec<QueriedIndex>,
     /// The index that it names, as its author spelled it.
     pub(crate) index: Option<String>,
     fingerprint: u64,
@@ -101,17 +108,26 @@ impl Prepared {
     /// Reads a query and checks all that can be checked without the documents.
     ///
     /// # Errors
-    /// It is refused, or names an index that `find` does not know.
-    pub(crate) fn prepare(request: &Request, find: impl Fn(&str) -> Option<QueriedIndex>) -> Result<Self, QueryError> {
+    /// It is refused, or names an index that `find` does not know. `secondary` gives the map-only indexes of a collection.
+    pub(crate) fn prepare(
+        request: &Request,
+        find: impl Fn(&str) -> Option<QueriedIndex>,
+        secondary: impl Fn(&str) -> Vec<QueriedIndex>,
+    ) -> Result<Self, QueryError> {
         let query = parse(&request.text)?;
         let mut bound = bind(&query, &request.parameters)?;
         if query.limit.is_none() && query.offset.is_none() {
             (bound.offset, bound.limit) = (request.start.unwrap_or(0), request.page_size);
         }
         let (source, index) = source(&query, find)?;
+        let secondary = match &source {
+            Source::Collection(name) => secondary(name),
+            _ => Vec::new(),
+        };
         Ok(Self {
             bound,
             source,
+            secondary,
             index,
             fingerprint: continuation::fingerprint(&query, &request.parameters),
             continuation: request.continuation.clone(),
@@ -139,7 +155,7 @@ impl Prepared {
             )));
         }
         match &self.source {
-            Source::Results(_) => {
+            Source::Results(_) | Source::Entries(_) => {
                 Err(QueryError::Rule("the results of this index are no documents; query a collection".to_owned()))
             }
             _ => Ok(self),
@@ -173,8 +189,8 @@ impl Prepared {
     /// The collection whose documents are queried.
     pub(crate) fn collection(&self) -> Option<&str> {
         match &self.source {
-            Source::Collection(name) => Some(name),
-            Source::AllDocs | Source::Results(_) => None,
+            Source::Collection(name) | Source::Outputs(_, name) => Some(name),
+            Source::AllDocs | Source::Results(_) | Source::Entries(_) => None,
         }
     }
 
@@ -195,7 +211,7 @@ impl Prepared {
 
     /// How many rows there are in all, where that is known without reading them.
     pub(crate) fn total(&self, snapshot: &Snapshot<'_>) -> Result<Option<u64>, QueryError> {
-        Ok(plan(&mut self.bound.clone(), &self.source, snapshot)?.total)
+        Ok(plan(&mut self.bound.clone(), &self.source, &self.secondary, snapshot)?.total)
     }
 
     /// Runs the query and calls `show` with each row of its page.
@@ -211,8 +227,38 @@ impl Prepared {
         cancelled: &dyn Fn() -> bool,
         show: &mut dyn FnMut(&Row<'_>) -> Result<(), E>,
     ) -> Result<Summary, E> {
+        let has_shown = Cell::new(false);
+        let mut first = |row: &Row<'_>| {
+            has_shown.set(true);
+            show(row).map_err(Ended::Show)
+        };
+        if let Source::Results(index) | Source::Outputs(index, _) | Source::Entries(index) = &self.source
+            && !index.is_in(snapshot).map_err(QueryError::from)?
+        {
+            return Err(QueryError::Replaced { name: index.name.clone() }.into());
+        }
+        let outcome = match self.run_with(&self.secondary, snapshot, cancelled, &mut first) {
+            // What an index finds in its own order may be too much to sort, where a scan would stream it.
+            Err(Ended::Query(QueryError::TooLarge(_))) if !self.secondary.is_empty() && !has_shown.get() => {
+                self.run_with(&[], snapshot, cancelled, &mut first)
+            }
+            outcome => outcome,
+        };
+        outcome.map_err(|ended| match ended {
+            Ended::Query(error) => error.into(),
+            Ended::Show(error) => error,
+        })
+    }
+
+    fn run_with<E>(
+        &self,
+        secondary: &[QueriedIndex],
+        snapshot: &Snapshot<'_>,
+        cancelled: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(&Row<'_>) -> Result<(), Ended<E>>,
+    ) -> Result<Summary, Ended<E>> {
         let mut bound = self.bound.clone();
-        let mut plan = plan(&mut bound, &self.source, snapshot)?;
+        let mut plan = plan(&mut bound, &self.source, secondary, snapshot)?;
         let token = self.continuation.as_deref().filter(|token| !token.is_empty());
         let after = token.map(|token| continuation::read(token, self.fingerprint, &bound.order)).transpose()?;
         if let Some(after) = &after
@@ -243,16 +289,13 @@ fn source(query: &Query, find: impl Fn(&str) -> Option<QueriedIndex>) -> Result<
         From::Index(name) => name,
     };
     let index = find(name).ok_or_else(|| QueryError::NoIndex { name: name.clone() })?;
-    let source = match index.output {
-        Some(output) => Source::Collection(output),
-        None if index.has_reduce => Source::Results(index.generation),
-        None => {
-            return Err(QueryError::Rule(format!(
-                "index '{name}' has no 'reduce', and queries can't read its entries yet; query the collection that it maps"
-            )));
-        }
+    let name = index.name.clone();
+    let source = match index.output.clone() {
+        Some(output) => Source::Outputs(index, output),
+        None if index.has_reduce => Source::Results(index),
+        None => Source::Entries(index),
     };
-    Ok((source, Some(index.name)))
+    Ok((source, Some(name)))
 }
 
 /// Leaves out what lies before a place, where rows are read in the order of places.

@@ -16,6 +16,8 @@ pub(crate) enum Row<'d> {
     Document(Cow<'d, StoredDocument>),
     /// A result of an index that writes no documents.
     Result(IndexResult),
+    /// An entry of a map-only index.
+    Entry(Box<Entry>),
     /// A group of documents.
     Group(GroupRow),
 }
@@ -23,10 +25,20 @@ pub(crate) enum Row<'d> {
 /// A result of an index without an output collection.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexResult {
-    /// The hash of the reduce key, by which such rows are ordered where nothing else says how.
-    pub(crate) group: [u8; 16],
+    /// The reduce key, by whose bytes such rows are ordered where nothing else says how.
+    pub(crate) key: Vec<u8>,
     /// JSON text of an object.
     pub(crate) body: String,
+}
+
+/// An entry of a map-only index, with its document.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) document: StoredDocument,
+    /// The key, by whose bytes entries are ordered where nothing else says how.
+    pub(crate) key: Vec<u8>,
+    /// JSON text of an object: the fields of the key and of the value.
+    pub(crate) fields: String,
 }
 
 /// A group of documents with its totals, ready to be shown.
@@ -39,10 +51,20 @@ pub(crate) struct GroupRow {
 }
 
 impl Row<'_> {
+    /// The document that the row is, or belongs to.
+    pub(crate) fn document(&self) -> Option<&StoredDocument> {
+        match self {
+            Self::Document(document) => Some(document),
+            Self::Entry(entry) => Some(&entry.document),
+            Self::Result(_) | Self::Group(_) => None,
+        }
+    }
+
     /// The JSON text of the properties.
     fn body(&self) -> &str {
         match self {
             Self::Document(document) => document.body.trim(),
+            Self::Entry(entry) => entry.document.body.trim(),
             Self::Result(result) => &result.body,
             Self::Group(_) => "{}",
         }
@@ -50,8 +72,9 @@ impl Row<'_> {
 
     /// The text that a path is followed in.
     fn text_for(&self, path: &Path) -> Cow<'_, str> {
-        match self {
-            Self::Document(document) if path.is_metadata() => {
+        match (self, self.document()) {
+            (Self::Entry(entry), _) if path.begins_in(&entry.fields) => Cow::Borrowed(&entry.fields),
+            (_, Some(document)) if path.is_metadata() => {
                 let mut text = Vec::new();
                 document.write_metadata_json(&mut text);
                 Cow::Owned(String::from_utf8(text).unwrap_or_default())
@@ -63,7 +86,7 @@ impl Row<'_> {
     /// Calls `visit` with each value of the subject: of an array with the elements and with the array, of what is missing with null.
     pub(crate) fn visit(&self, subject: &Subject, visit: &mut dyn FnMut(&Value<'_>)) {
         match (self, subject) {
-            (Self::Document(_) | Self::Result(_), Subject::Path(path)) => {
+            (Self::Document(_) | Self::Result(_) | Self::Entry(_), Subject::Path(path)) => {
                 path.visit(&self.text_for(path), &mut |end| {
                     let value = end.map_or(Value::Null, Value::stored);
                     if let Some(elements) = value.elements() {
@@ -72,7 +95,7 @@ impl Row<'_> {
                     visit(&value);
                 });
             }
-            (Self::Document(document), Subject::Id) => visit(&Value::String(Cow::Owned(id::lower(&document.id)))),
+            (_, Subject::Id) => visit(&self.order_value(subject, Reading::Typed)),
             _ => visit(&self.value(subject)),
         }
     }
@@ -87,7 +110,7 @@ impl Row<'_> {
     /// The one value of the subject: where a path goes through arrays, an array of all that it finds; null for what is missing.
     pub(crate) fn value(&self, subject: &Subject) -> Value<'static> {
         match (self, subject) {
-            (Self::Document(_) | Self::Result(_), Subject::Path(path)) => {
+            (Self::Document(_) | Self::Result(_) | Self::Entry(_), Subject::Path(path)) => {
                 let text = self.text_for(path);
                 match path.find(&text) {
                     Found::Missing => Value::Null,
@@ -95,17 +118,17 @@ impl Row<'_> {
                     Found::Many(texts) => Value::Array(Cow::Owned(format!("[{}]", texts.join(",")))),
                 }
             }
-            (Self::Document(document), Subject::Id) => Value::String(Cow::Owned(document.id.clone())),
-            (Self::Document(document), Subject::Etag) => Value::Number(Number::from(document.etag)),
             (Self::Group(group), subject) => group.value(subject),
+            (_, Subject::Id) => self.document().map_or(Value::Null, |it| Value::String(Cow::Owned(it.id.clone()))),
+            (_, Subject::Etag) => self.document().map_or(Value::Null, |it| Value::Number(Number::from(it.etag))),
             _ => Value::Null,
         }
     }
 
     /// The value by which the row is ordered.
     pub(crate) fn order_value(&self, subject: &Subject, reading: Reading) -> Value<'static> {
-        let value = match (self, subject) {
-            (Self::Document(document), Subject::Id) => Value::String(Cow::Owned(id::lower(&document.id))),
+        let value = match (self.document(), subject) {
+            (Some(document), Subject::Id) => Value::String(Cow::Owned(id::lower(&document.id))),
             _ => self.value(subject),
         };
         match (reading, value) {
@@ -128,7 +151,8 @@ impl Row<'_> {
     pub(crate) fn tie(&self) -> Vec<u8> {
         match self {
             Self::Document(document) => id::lower(&document.id).into_bytes(),
-            Self::Result(result) => result.group.to_vec(),
+            Self::Result(result) => result.key.clone(),
+            Self::Entry(entry) => [entry.key.as_slice(), id::lower(&entry.document.id).as_bytes()].concat(),
             Self::Group(group) => {
                 let mut text = String::new();
                 group.keys.iter().for_each(|(_, value)| value.write_json(&mut text));
@@ -139,7 +163,7 @@ impl Row<'_> {
 
     /// Appends the JSON text of what a subject shows.
     pub(crate) fn write_value(&self, subject: &Subject, into: &mut Vec<u8>) {
-        if let (Self::Document(_) | Self::Result(_), Subject::Path(path)) = (self, subject) {
+        if let (Self::Document(_) | Self::Result(_) | Self::Entry(_), Subject::Path(path)) = (self, subject) {
             let text = self.text_for(path);
             match path.find(&text) {
                 Found::Missing => into.extend_from_slice(b"null"),

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use super::bind::Bound;
 use super::error::QueryError;
 use super::group::Grouper;
+use super::keys::Keys;
 use super::plan::{Access, Plan, is_in};
 use super::project::Distinct;
-use super::row::{IndexResult, Row};
+use super::row::Row;
 use super::sort::{Kept, Memory, Place, Sorter};
 use super::test::Test;
 use crate::id::DocumentId;
-use crate::index::results::Results;
 use crate::store::changes::{ChangeKind, Feed};
 use crate::store::document::StoredDocument;
 use crate::store::scan::Direction;
@@ -59,7 +59,7 @@ pub(crate) struct Outcome {
 
 /// Whether reading goes on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Go {
+pub(super) enum Go {
     On,
     Stop,
 }
@@ -106,7 +106,7 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    fn memory(&self) -> Memory {
+    pub(super) fn memory(&self) -> Memory {
         Memory::new(self.memory_max)
     }
 
@@ -235,15 +235,7 @@ impl Run<'_> {
             }
             Access::Gathered => self.by_id(&self.gather()?, each),
             Access::Feed { after, through } => self.feed(*after, *through, each),
-            Access::Groups(generation) => {
-                let mut scan = Results::of(self.snapshot, *generation);
-                while let Some((group, body)) = scan.next_result().map_err(QueryError::from)? {
-                    if each(Row::Result(IndexResult { group: group.0, body }))? == Go::Stop {
-                        break;
-                    }
-                }
-                Ok(())
-            }
+            Access::Keys { index, held, ranges } => Keys { run: self, index, ranges }.read(held, each),
         }
     }
 
@@ -306,7 +298,7 @@ impl Run<'_> {
         Ok(ids)
     }
 
-    fn offer_document<E>(
+    pub(super) fn offer_document<E>(
         &self,
         document: StoredDocument,
         each: &mut dyn FnMut(Row<'_>) -> Result<Go, E>,

@@ -146,6 +146,7 @@ impl Sorter {
                 Cow::Borrowed(document) => document.id.clone(),
             }),
             Row::Result(result) => Kept::Row(Row::Result(result)),
+            Row::Entry(entry) => Kept::Row(Row::Entry(entry)),
             Row::Group(group) => Kept::Row(Row::Group(group)),
         };
         let bytes = ROW_BYTES + place.bytes() + row.bytes();
@@ -174,6 +175,9 @@ impl Kept {
             Self::Id(id) => id.len(),
             Self::Row(Row::Result(result)) => result.body.len(),
             Self::Row(Row::Group(group)) => group.bytes(),
+            Self::Row(Row::Entry(entry)) => {
+                entry.document.body.len() + entry.document.metadata.len() + entry.fields.len() + entry.key.len()
+            }
             Self::Row(Row::Document(document)) => document.body.len() + document.metadata.len(),
         }
     }

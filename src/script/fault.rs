@@ -23,6 +23,8 @@ pub enum Phase {
     Reduce,
     /// In `finish`, or while the artificial document was made.
     Finish,
+    /// While a reference document was made.
+    Reference,
 }
 
 /// A script's failure.

@@ -21,6 +21,8 @@ mod state;
 pub use fault::{Fault, Phase};
 pub use runner::Runner;
 
+use crate::id::DocumentId;
+
 /// What bounds a script. All explicit, the same in debug and release builds.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -48,6 +50,8 @@ pub struct Limits {
     pub emitted_bytes_max: usize,
     /// Bytes of one script. Default 1 MiB.
     pub text_bytes_max: usize,
+    /// Documents that one call may load. Default 1,000.
+    pub loads_max: usize,
 }
 
 impl Default for Limits {
@@ -65,6 +69,7 @@ impl Default for Limits {
             wall_max: std::time::Duration::from_secs(5),
             emitted_bytes_max: 16 * 1024 * 1024,
             text_bytes_max: 1024 * 1024,
+            loads_max: 1_000,
         }
     }
 }
@@ -102,6 +107,9 @@ pub struct Source {
     pub function: String,
 }
 
+/// Fields of a key that are properties of the document: name and path, by name.
+pub type PlainKey = Vec<(String, Vec<String>)>;
+
 /// A checked definition. `Send + Sync`.
 #[derive(Debug)]
 pub struct Program {
@@ -111,12 +119,18 @@ pub struct Program {
     pub output: Option<String>,
     /// The pattern of reference documents.
     pub reference: Option<String>,
+    /// The collection of reference documents, where the script names one.
+    pub reference_collection: Option<String>,
     /// Whether there is a `reduce`.
     pub has_reduce: bool,
     /// Whether there is a `finish`.
     pub has_finish: bool,
-    /// Collections that `load` names.
+    /// Collections that `load` names, each once.
     pub loads: Vec<String>,
+    /// The names of the fields of every reduce key, in code-point order; `None` where the scripts alone do not tell.
+    pub key_names: Option<Vec<String>>,
+    /// The fields of the key of every document, where the only map function emits once and properties of the document as they are.
+    pub plain_key: Option<PlainKey>,
     /// A hash of the tokens of all texts: comments and white space do not change it.
     pub signature: [u8; 16],
     texts: Texts,
@@ -156,6 +170,28 @@ pub struct MapInput<'a> {
     pub metadata: &'a str,
     /// The JSON text of the object, without `@metadata`. Checked when it was stored.
     pub body: &'a str,
+}
+
+/// Where `load` finds documents: all calls of one run must see the same.
+pub trait Loader {
+    /// The document with this id, compared without regard to case. `None`: there is none.
+    ///
+    /// # Errors
+    /// The reason why it could not be read; the call then ends with a transient fault.
+    fn load(&self, id: &DocumentId) -> Result<Option<LoadedDocument>, String>;
+}
+
+/// A document that a script loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedDocument {
+    /// The id as last written.
+    pub id: String,
+    /// Its collection.
+    pub collection: String,
+    /// The user's own metadata, JSON text of an object.
+    pub metadata: String,
+    /// The JSON text of the object, without `@metadata`. Checked when it was stored.
+    pub body: String,
 }
 
 /// One entry that a map function emitted, both canonically encoded.

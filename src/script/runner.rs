@@ -20,7 +20,7 @@ use super::host::{About, List, Object};
 use super::json::{self, Span};
 use super::program::definition::Compiled;
 use super::state::State;
-use super::{Emitted, Fault, MapInput, Phase, Program};
+use super::{Emitted, Fault, Loader, MapInput, Phase, Program};
 
 /// One thread's engine for one program. Neither `Send` nor `Sync`; threads that use one need [`super::STACK_BYTES`] of
 /// stack.
@@ -53,6 +53,16 @@ impl Runner {
     /// Operations that the last call used, of at most `operations_max` and those of one step.
     pub fn operations(&self) -> u64 {
         self.state.operations()
+    }
+
+    /// Lets `load` find documents here from now on, or (`None`) nowhere.
+    pub fn load_from(&self, loader: Option<Rc<dyn Loader>>) {
+        self.state.loads.from(loader);
+    }
+
+    /// The lower-cased ids that the last call loaded or looked for in vain, in order, each once. Also after a fault.
+    pub fn loaded(&self) -> Vec<String> {
+        self.state.loads.ids()
     }
 
     /// Maps one document by `program.sources[source]`: its entries in the order of `emit`, or a fault and none.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rhai::Dynamic;
 
+use super::functions::load::Loads;
 use super::problem::{Failure, limit};
 use super::{Emitted, Limits, Phase};
 
@@ -28,6 +29,8 @@ pub(super) enum Ended {
     Wall,
     /// The stop flag.
     Stopped,
+    /// A document to be loaded could not be read.
+    Unread,
 }
 
 /// The state of the call that an engine is running, if any.
@@ -42,6 +45,7 @@ pub(super) struct State {
     pub(super) emitted: RefCell<Vec<Emitted>>,
     pub(super) emitted_bytes: Cell<usize>,
     pub(super) settings: RefCell<Settings>,
+    pub(super) loads: Loads,
 }
 
 /// What the top level of a text has declared.
@@ -51,6 +55,7 @@ pub(super) struct Settings {
     pub(super) sources: Vec<(Option<String>, String)>,
     pub(super) output: Option<String>,
     pub(super) reference: Option<String>,
+    pub(super) reference_collection: Option<String>,
 }
 
 impl State {
@@ -65,12 +70,13 @@ impl State {
             emitted: RefCell::default(),
             emitted_bytes: Cell::new(0),
             settings: RefCell::default(),
+            loads: Loads::default(),
         }
     }
 
-    /// A state like a new one, with the same limits and stop flag.
+    /// A state like a new one, with the same limits, stop flag and loader.
     pub(super) fn renewed(&self) -> Self {
-        Self::new(self.limits.clone(), Arc::clone(&self.stop))
+        Self { loads: self.loads.clone(), ..Self::new(self.limits.clone(), Arc::clone(&self.stop)) }
     }
 
     /// Begins a call: a new budget, nothing emitted.
@@ -81,6 +87,7 @@ impl State {
         self.ended.set(None);
         self.emitted.borrow_mut().clear();
         self.emitted_bytes.set(0);
+        self.loads.begin();
     }
 
     /// Operations of this call so far.
@@ -130,6 +137,12 @@ impl State {
             Some(_) => Err(limit("the call was ended", "")),
             None => Ok(()),
         }
+    }
+
+    /// Ends the call because a document could not be read.
+    pub(super) fn interrupt(&self, reason: String) -> Failure {
+        self.ended.set(Some(Ended::Unread));
+        limit(reason, "")
     }
 
     /// Charges work on text.

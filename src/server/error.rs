@@ -255,6 +255,7 @@ impl From<QueryError> for ApiError {
                 Self::new(StatusCode::BAD_REQUEST, names::QUERY_INVALID, message)
             }
             QueryError::NoIndex { name } => Self::no_index(&name),
+            QueryError::Replaced { .. } => Self::busy(message),
             QueryError::Cancelled => Self::busy("The server or the database stops, and the query with it."),
             QueryError::Id(error) => error.into(),
             QueryError::Store(error) => error.into(),

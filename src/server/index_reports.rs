@@ -46,7 +46,7 @@ pub(crate) async fn stats(
 ) -> Result<Response, ApiError> {
     let metadata = Metadata::now(&node::url(&host, &headers), &host.node.tag);
     let results = host.blocking(move || named(statuses(&lease)?, &query)).await?;
-    let results = results.into_iter().map(|(definition, status)| IndexStats::new(definition, status)).collect();
+    let results = results.into_iter().map(|(_, status)| IndexStats::new(status)).collect();
     Ok(json(StatusCode::OK, &Results { metadata: Some(metadata), results }))
 }
 

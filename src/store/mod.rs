@@ -40,7 +40,7 @@ use crate::id::{IdRules, IdentityName};
 use commit::{Commit, Committed, Committer, Progression, Queue, Request, Shared};
 use coordinator::{Coordinator, Embedded};
 use probe::Counters;
-use snapshot::Snapshot;
+use snapshot::{SharedSnapshot, Snapshot};
 
 /// How far the database's writes have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -175,6 +175,11 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot<'_> {
         let shared = &self.inner.shared;
         Snapshot::new(&shared.engine, &shared.names, shared.progression.get())
+    }
+
+    /// Takes a consistent view that lives as long as somebody holds it.
+    pub fn shared_snapshot(&self) -> SharedSnapshot {
+        SharedSnapshot::new(self.clone())
     }
 
     /// The present progress.

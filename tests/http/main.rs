@@ -25,6 +25,7 @@ mod limits;
 mod lists;
 mod nodes_and_routes;
 mod queries;
+mod queries_by_index;
 mod reads_together_and_streams;
 mod rubbish_on_the_wire;
 mod shutdown;

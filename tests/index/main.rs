@@ -12,6 +12,8 @@ mod shape;
 mod world;
 
 #[cfg(test)]
+mod all_documents_are_a_source_too;
+#[cfg(test)]
 mod definitions_are_checked;
 #[cfg(test)]
 mod definitions_change_under_way;
@@ -26,11 +28,17 @@ mod indexes_feed_indexes;
 #[cfg(test)]
 mod keys_and_numbers_are_exact;
 #[cfg(test)]
+mod loads_follow_what_they_load;
+#[cfg(test)]
+mod map_only_indexes_sort_entries;
+#[cfg(test)]
 mod outputs_follow_their_sources;
 #[cfg(test)]
 mod queries_agree_with_sqlite;
 #[cfg(test)]
 mod queries_are_read;
+#[cfg(test)]
+mod references_list_their_results;
 #[cfg(test)]
 mod unchanged_results_are_not_written;
 #[cfg(test)]

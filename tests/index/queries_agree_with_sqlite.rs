@@ -12,6 +12,9 @@ use crate::world::World;
 
 const WORDS: [&str; 8] = ["", "a", "A", "ab", "b", "ünï", "\u{fffd}", "😀"];
 
+/// Keys of map-only indexes that may stand in for a scan.
+const INDEXES: [&str; 5] = ["a: d.a", "b: d.b, a: d.a", "t: d.t", "t: d.t, b: d.b", "x: d.b"];
+
 /// A condition in both languages.
 #[derive(Clone, Debug)]
 struct Condition {
@@ -206,6 +209,8 @@ proptest! {
             (condition(), prop::collection::vec(order(), 0..3), prop::option::of((0_u64..6, 0_u64..12))), 12
         ),
         others in 0_usize..60,
+        indexes in prop::collection::vec(prop::sample::select(&INDEXES[..]), 0..3),
+        (lag, rewritten) in (0_usize..12, prop::collection::vec(document(), 12)),
     ) {
         let world = World::new();
         let connection = Connection::open_in_memory().unwrap();
@@ -218,6 +223,22 @@ proptest! {
         // Documents of another collection, more or fewer, so that the collection is read in every way.
         let others = (0..others * 12).map(|number| crate::world::put("Others", &format!("docs/{number:02}x"), "{}"));
         world.write(others.collect());
+        for (number, keys) in indexes.iter().enumerate() {
+            world.index(&format!("Index{number}"), &format!("source(\"Docs\"); fn map(d) {{ emit(#{{ {keys} }}, 0); }}"));
+        }
+        world.sync();
+        // From here on the indexes lag.
+        world.database().pause_indexes(None).unwrap();
+        for (number, body) in rewritten.iter().take(lag).enumerate() {
+            let id = format!("docs/{:02}", number * 7 % 40);
+            connection.execute("DELETE FROM docs WHERE id = ?1", [&id]).unwrap();
+            if number % 5 == 4 {
+                world.delete(&id);
+            } else {
+                world.put("Docs", &id, body);
+                connection.execute("INSERT INTO docs VALUES (?1, ?2)", [&id, body]).unwrap();
+            }
+        }
         for (condition, orders, page) in questions {
             let (mut rql, mut sql) = (format!("from Docs where {}", condition.rql), format!("SELECT id FROM docs WHERE {}", condition.sql));
             let total = sqlite(&connection, &sql).len() as u64;

@@ -72,6 +72,15 @@ impl Object {
         self.about.as_deref()
     }
 
+    /// The same document, its collection spelled like this.
+    pub(in crate::script) fn named(&self, collection: &ImmutableString) -> Self {
+        let about = self.about.as_ref().map(|about| {
+            let (id, metadata) = (about.id.clone(), Rc::clone(&about.metadata));
+            Rc::new(About { id, collection: collection.clone(), metadata })
+        });
+        Self { body: self.body.clone(), about }
+    }
+
     /// The number of fields that a look-up may pass, for charging.
     pub(in crate::script) fn width(&self) -> usize {
         match &self.body {

@@ -9,8 +9,9 @@ use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
 use super::super::fault::Finding;
 use super::super::state::State;
-use super::super::{Fault, Limits, Program, Source, SourceCollection, Texts};
+use super::super::{Fault, Limits, PlainKey, Program, Source, SourceCollection, Texts};
 use super::text::Text;
+use crate::id::lower;
 
 /// Map scripts of one index.
 const MAPS_MAX: usize = 64;
@@ -67,9 +68,54 @@ impl Program {
                 .hint("name the collections: source(\"Orders\")")
                 .into_fault(first));
         }
-        let signature = signature(&compiled);
-        Ok(Self { sources, output, reference, has_reduce, has_finish, loads: Vec::new(), signature, texts, limits })
+        let reference_collection =
+            setting(&compiled, "reference", |text| text.settings().reference_collection.clone())?;
+        let (loads, signature) = (loads(&compiled)?, signature(&compiled));
+        let (key_names, plain_key) = (key_names(&compiled), plain_key(&compiled, &sources));
+        Ok(Self {
+            sources,
+            key_names,
+            plain_key,
+            output,
+            reference,
+            reference_collection,
+            has_reduce,
+            has_finish,
+            loads,
+            signature,
+            texts,
+            limits,
+        })
     }
+}
+
+/// The names of key fields that all maps agree about.
+fn key_names(compiled: &Compiled) -> Option<Vec<String>> {
+    let mut shapes = compiled.maps.iter().map(|text| text.shape().key_names.as_ref());
+    let first = shapes.next()??;
+    shapes.all(|names| names == Some(first)).then(|| first.clone())
+}
+
+/// The key of the only map function, where it is the document's own.
+fn plain_key(compiled: &Compiled, sources: &[Source]) -> Option<PlainKey> {
+    let [source] = sources else { return None };
+    compiled.maps.get(source.text)?.shape().plain_keys.get(&source.function).cloned()
+}
+
+/// The collections that the maps load from, each once.
+fn loads(compiled: &Compiled) -> Result<Vec<String>, Fault> {
+    if let Some(text) = compiled.reduce.as_ref().filter(|text| !text.loads().is_empty()) {
+        return Err(Finding::new("load works in map functions only")
+            .hint("put what `reduce` needs into the value that map emits")
+            .into_fault(text.label()));
+    }
+    let mut names: Vec<String> = Vec::new();
+    for name in compiled.maps.iter().flat_map(Text::loads) {
+        if !names.iter().any(|known| lower(known) == lower(name)) {
+            names.push(name.clone());
+        }
+    }
+    Ok(names)
 }
 
 fn sources(compiled: &Compiled) -> Result<Vec<Source>, Fault> {

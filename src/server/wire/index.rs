@@ -10,7 +10,7 @@ use super::stats::{running_status, state};
 use super::text::time;
 use crate::index::definition::IndexDefinition;
 use crate::index::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
-use crate::script::{Phase, Texts};
+use crate::script::Phase;
 
 /// The body of `PUT …/indexes`.
 #[derive(Debug, Deserialize)]
@@ -103,7 +103,7 @@ pub(crate) struct IndexStats {
     entries_count: u64,
     errors_count: u64,
     source_type: &'static str,
-    referenced_collections: [String; 0],
+    referenced_collections: Vec<String>,
     is_invalid_index: bool,
     memory: Option<u64>,
     last_batch_stats: Option<u64>,
@@ -185,10 +185,8 @@ struct SourceProgress {
 }
 
 /// The kind of an index. A script says it by having a `reduce`.
-pub(crate) fn kind_of(definition: &IndexDefinition) -> &'static str {
-    let Texts { maps, reduce } = &definition.texts;
-    let has_reduce = |text: &String| text.lines().any(|line| line.trim_start().starts_with("fn reduce"));
-    if reduce.is_some() || maps.iter().any(has_reduce) { "MapReduce" } else { "Map" }
+pub(crate) fn kind_of(status: &IndexStatus) -> &'static str {
+    if status.is_map_reduce { "MapReduce" } else { "Map" }
 }
 
 impl<T> Results<T> {
@@ -199,9 +197,12 @@ impl<T> Results<T> {
 
 impl Definition {
     pub(crate) fn new(definition: IndexDefinition, status: Option<&IndexStatus>) -> Self {
-        let kind = kind_of(&definition);
+        let reference = status.and_then(|status| status.reference.clone());
+        let (pattern, collection) = reference
+            .map(|reference| (reference.pattern, reference.collection))
+            .map_or_else(Default::default, |(a, b)| (Some(a), Some(b)));
         Self {
-            kind,
+            kind: status.map_or("None", kind_of),
             source_type: "Documents",
             lock_mode: "Unlock",
             archived_data_processing_behavior: None,
@@ -210,8 +211,8 @@ impl Definition {
             output_reduce_to_collection: status.and_then(|status| status.output.clone()).or(definition.output),
             deployment_mode: None,
             reduce_output_index: None,
-            pattern_for_output_reduce_to_collection_references: definition.reference_pattern,
-            pattern_references_collection_name: definition.reference_collection,
+            pattern_for_output_reduce_to_collection_references: pattern.or(definition.reference_pattern),
+            pattern_references_collection_name: collection.or(definition.reference_collection),
             configuration: Empty {},
             additional_sources: Empty {},
             additional_assemblies: [],
@@ -224,7 +225,7 @@ impl Definition {
 }
 
 impl IndexStats {
-    pub(crate) fn new(definition: IndexDefinition, status: IndexStatus) -> Self {
+    pub(crate) fn new(status: IndexStatus) -> Self {
         Self {
             map_attempts: status.map_attempts,
             map_successes: status.map_attempts.saturating_sub(status.map_faults),
@@ -235,10 +236,10 @@ impl IndexStats {
             reduce_attempts: status.reduce_attempts,
             reduce_successes: status.reduce_attempts.saturating_sub(status.reduce_faults),
             reduce_errors: status.reduce_faults,
-            kind: kind_of(&definition),
+            kind: kind_of(&status),
             reduce_output_collection: status.output,
-            reduce_output_reference_pattern: definition.reference_pattern,
-            pattern_references_collection_name: definition.reference_collection,
+            reduce_output_reference_pattern: status.reference.as_ref().map(|reference| reference.pattern.clone()),
+            pattern_references_collection_name: status.reference.map(|reference| reference.collection),
             mapped_per_second_rate: status.documents_per_second,
             reduced_per_second_rate: 0.0,
             max_number_of_outputs_per_document: 0,
@@ -256,7 +257,7 @@ impl IndexStats {
             entries_count: status.entries,
             errors_count: status.map_faults.saturating_add(status.reduce_faults),
             source_type: "Documents",
-            referenced_collections: [],
+            referenced_collections: status.loads,
             is_invalid_index: status.state == IndexState::Error,
             memory: None,
             last_batch_stats: None,
@@ -285,6 +286,7 @@ impl IndexError {
             Phase::Map => "Map",
             Phase::Reduce => "Reduce",
             Phase::Finish => "Finish",
+            Phase::Reference => "Reference",
         };
         Self { timestamp: time(record.at_micros), document: record.subject, action, error: record.fault.to_string() }
     }

@@ -259,6 +259,12 @@ impl Writer {
                 owner.map_or(Ok(()), |claim| Err(owned(id, claim)))
             }
             Author::Index(index) => {
+                // A reference document must not take an id that another index's results may need.
+                let artificial =
+                    state.claims.of_id(id.lower()).filter(|claim| collection.is_some() && claim.owner != index);
+                if let Some(claim) = artificial {
+                    return Err(owned(id, claim));
+                }
                 if let Some(number) = collection {
                     match claim(number) {
                         Some(claim) if claim.owner == index => {}

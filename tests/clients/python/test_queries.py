@@ -54,9 +54,9 @@ class Queries(StoreTest):
 
     def test_rows_come_in_order_and_in_pages_and_are_counted(self):
         with self.store.open_session() as session:
-            query = session.query(object_type=Order).order_by_descending("total", OrderingType.DOUBLE)
+            query = session.query(object_type=Order).order_by_descending("total", OrderingType.FLOAT)
             self.assertEqual([order.total for order in query], [30, 20, 10.5])
-            page = session.query(object_type=Order).order_by("total", OrderingType.DOUBLE).skip(1).take(1)
+            page = session.query(object_type=Order).order_by("total", OrderingType.FLOAT).skip(1).take(1)
             self.assertEqual([order.total for order in page], [20])
             self.assertEqual(session.query(object_type=Order).where_equals("customer", "users/1").count(), 2)
             self.assertFalse(session.query(object_type=Order).where_equals("total", 99).any())

@@ -1,20 +1,13 @@
-//! What an index holds and how current that is, for those who query it.
+//! How current an index is, with all that it feeds on, for those who query it.
 
 use std::sync::Arc;
 
 use super::live::Index;
-use super::records::{GroupRecord, GroupResult, decode, progress_name};
+use super::records::progress_name;
 use super::registry::Registry;
-use crate::id::artificial::GroupHash;
 use crate::store::StoreError;
-use crate::store::keyspace::{Family, Generation, decode_group, generation_range};
-use crate::store::scan::{Direction, Scan};
+use crate::store::keyspace::Family;
 use crate::store::snapshot::Snapshot;
-
-/// The results of a generation that writes no documents, in the order of their groups' hashes.
-pub(crate) struct Results<'a> {
-    scan: Scan<'a>,
-}
 
 /// How an index stands, for an answer that is made of its results.
 #[derive(Clone, Debug)]
@@ -25,28 +18,6 @@ pub(crate) struct Standing {
     pub last_run_micros: Option<i64>,
     /// Changes with each of its commits.
     pub version: Vec<u8>,
-}
-
-impl<'a> Results<'a> {
-    /// Begins to read.
-    pub(crate) fn of(snapshot: &Snapshot<'a>, generation: Generation) -> Self {
-        Self { scan: snapshot.rows(Family::ReduceGroups, generation_range(generation), Direction::Forward) }
-    }
-
-    /// The next group that has a result: its hash and the JSON text of the result.
-    ///
-    /// # Errors
-    /// The read failed or a row is damaged.
-    pub(crate) fn next_result(&mut self) -> Result<Option<(GroupHash, String)>, StoreError> {
-        while let Some((key, value)) = self.scan.next_row()? {
-            let group = decode_group(key);
-            let record: GroupRecord = decode("reduce_groups", value)?;
-            if let (Some(group), GroupResult::Body(body)) = (group, record.result) {
-                return Ok(Some((group, body)));
-            }
-        }
-        Ok(None)
-    }
 }
 
 impl Registry {
