@@ -62,3 +62,48 @@ impl Predicate {
         self.test.matches(&Row::Document(Cow::Borrowed(document)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::document::{Document, DocumentFlags};
+
+    fn order(json: &str) -> StoredDocument {
+        let Document { collection, metadata, body } = Document::parse(json.as_bytes()).unwrap().document;
+        StoredDocument {
+            id: "Orders/1".into(),
+            etag: 7,
+            change_vector: "A:7-x".into(),
+            collection,
+            modified_micros: 0,
+            flags: DocumentFlags::default(),
+            metadata,
+            body,
+        }
+    }
+
+    #[test]
+    fn documents_are_chosen_by_conditions_with_parameters() {
+        let parameters = Parameters::parse(r#"{"least":5}"#).unwrap();
+        let text = "from 'Orders' as o where o.Total >= $least and o.@metadata.Kind = 'a' and startsWith(id(), 'orders/')";
+        let predicate = Predicate::parse(text, &parameters).unwrap();
+        assert_eq!(predicate.feed(), &Feed::Collection("Orders".to_owned()));
+        assert!(predicate.matches(&order(r#"{"Total":5.0,"@metadata":{"Kind":"a"}}"#)));
+        assert!(!predicate.matches(&order(r#"{"Total":4,"@metadata":{"Kind":"a"}}"#)));
+        assert!(!predicate.matches(&order(r#"{"Total":5}"#)));
+    }
+
+    #[test]
+    fn what_shapes_an_answer_chooses_no_documents() {
+        for (text, clause) in [
+            ("from Orders limit 5", "limit"),
+            ("from Orders order by Total", "order by"),
+            ("from Orders select Total", "select"),
+            ("from Orders include Company", "include"),
+            ("from index Orders", "from index"),
+        ] {
+            let error = Predicate::parse(text, &Parameters::default()).unwrap_err().to_string();
+            assert!(error.contains(clause), "{text}: {error}");
+        }
+    }
+}
