@@ -1,11 +1,15 @@
 //! Map-reduce indexes: changes in, artificial documents out.
 //!
-//! `registry` holds the definitions; each index has a `worker` thread, which first makes a `first_build` and then one `run` after the
-//! other: `map` a changed document, compare its `entry`s with what it emitted before, take the differences into the reduce
-//! `tree` of each `group`, and `publish` index rows, artificial documents and watermark in one commit. `retire` cleans up.
+//! `registry` takes definitions, `roster` knows them; each generation of an index has a `worker` thread, which first makes a
+//! `first_build` and then one `run` after the other: `map` a changed document and those that had `loads` of it, compare its `entry`s
+//! with what it emitted before (`keyed` ones without a reduce), take the differences into the reduce `tree` of each `group`, list
+//! its result in a `reference` document, and `publish` rows, documents and watermark in one commit. A changed definition builds a
+//! second generation beside the one that serves; `swap` exchanges them. `read` finds results by key.
 //!
 //! Next on the walk: `registry`.
 
+mod blocked;
+mod change;
 mod context;
 mod counters;
 pub mod definition;
@@ -18,6 +22,8 @@ mod keyed;
 mod live;
 mod loads;
 mod map;
+mod open;
+mod operation;
 pub(crate) mod ordered_key;
 mod pace;
 mod planned;
@@ -31,13 +37,17 @@ mod reference;
 pub(crate) mod registry;
 mod regroup;
 mod retire;
+mod roster;
 mod rows;
 mod run;
+mod settle;
 pub(crate) mod standing;
 pub mod status;
+mod swap;
 mod tree;
 pub(crate) mod wait;
 mod worker;
 
 pub use counters::IndexCounters;
 pub use registry::INDEXES_MAX;
+pub(crate) use roster::replacement_of;

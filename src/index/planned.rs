@@ -9,6 +9,7 @@ use super::reference::Moved;
 use super::tree::TreeError;
 use crate::script::Fault;
 use crate::store::commit::{Operation, RowChange};
+use crate::store::keyspace::GroupHash;
 
 /// What a run would change.
 #[derive(Debug, Default)]
@@ -37,6 +38,8 @@ pub(crate) struct Run {
     pub references: Vec<Moved>,
     /// Faults to record, by subject; `None` clears what was recorded of it.
     pub faults: Vec<(Subject, Option<Fault>)>,
+    /// Groups whose id a foreign document has taken.
+    pub blocked: Vec<GroupHash>,
 }
 
 impl Run {
@@ -49,6 +52,7 @@ impl Run {
         self.groups += part.groups;
         self.faults.extend(part.faults);
         self.references.extend(part.references);
+        self.blocked.extend(part.blocked);
     }
 }
 

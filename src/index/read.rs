@@ -41,16 +41,9 @@ pub(crate) struct KeyedEntry {
     pub value: Vec<u8>,
     /// The lower-cased id of the document that emitted it.
     pub source: String,
-    /// The n-th of this document under this key, from 0 (of keys that look alike where they are cut).
-    pub ordinal: u32,
 }
 
 impl KeyBounds {
-    /// All keys.
-    pub(crate) fn all() -> Self {
-        Self { from: Bound::Unbounded, to: Bound::Unbounded }
-    }
-
     fn contains(&self, ordered: &[u8]) -> bool {
         let (from, to) = (self.from.as_ref().map(Vec::as_slice), self.to.as_ref().map(Vec::as_slice));
         <(Bound<&[u8]>, Bound<&[u8]>) as RangeBounds<[u8]>>::contains(&(from, to), ordered)
@@ -126,7 +119,7 @@ impl Keyed for KeyedEntry {
             },
         };
         let entry = decode_entry(rest);
-        Ok(entry.map(|(source, ordinal)| Self { key, value, source: source.to_owned(), ordinal }))
+        Ok(entry.map(|(source, _)| Self { key, value, source: source.to_owned() }))
     }
 
     fn key(&self) -> &[u8] {

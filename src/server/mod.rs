@@ -31,6 +31,7 @@ mod index_results;
 mod index_wait;
 mod indexes;
 mod json;
+mod json_body;
 mod listing;
 mod multi_get;
 mod node;

@@ -1,7 +1,9 @@
 //! Map-reduce through `Database`: every file is a behaviour, every function a sentence about it.
 //!
-//! `world` is a database under test; `oracle`, `shape` and `models` say what an index must give without any code of the product.
+//! `world` is a database under test, `gate` holds one of its threads at a step; `oracle`, `shape` and `models` say what an index must give without any code of the product.
 
+#[cfg(test)]
+mod gate;
 #[cfg(test)]
 mod models;
 #[cfg(test)]
@@ -15,6 +17,8 @@ mod world;
 mod all_documents_are_a_source_too;
 #[cfg(test)]
 mod definitions_are_checked;
+#[cfg(test)]
+mod definitions_change_side_by_side;
 #[cfg(test)]
 mod definitions_change_under_way;
 #[cfg(test)]
@@ -37,6 +41,8 @@ mod outputs_follow_their_sources;
 mod queries_agree_with_sqlite;
 #[cfg(test)]
 mod queries_are_read;
+#[cfg(test)]
+mod random_lives_end_like_a_fresh_build;
 #[cfg(test)]
 mod references_list_their_results;
 #[cfg(test)]

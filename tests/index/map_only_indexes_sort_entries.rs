@@ -59,7 +59,7 @@ fn world_with(keys: &[Value]) -> World {
     let world = World::new();
     world.index("ByKey", BY_KEY);
     for (n, key) in keys.iter().enumerate() {
-        world.write(vec![thing(&format!("things/{}", n * 7 % keys.len()), &json!([key]))]);
+        world.write(vec![thing(&format!("things/{}", keys.len() - n), &json!([key]))]);
     }
     world.sync();
     world

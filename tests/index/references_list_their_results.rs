@@ -208,26 +208,32 @@ fn a_reference_lists_ten_thousand_results_and_no_more() {
 
 #[test]
 fn many_references_at_once_are_written_in_bounded_commits() {
+    const REFERENCES: usize = 20;
     let world = World::new();
-    // 300 references of 600 results each: 180,000 listed ids, over 8 MiB of documents.
+    // Each lists 400 ids of 240 bytes: 20 of them are more than one commit takes.
+    let output = "s".repeat(207);
     world.index(
         "Sales",
-        r#"source("Orders"); output("Sales"); reference("sales/{R}");
-        fn map(order) { for r in 0..order.n { emit(#{ Of: id(order), N: r }, #{ R: r + order.add, v: 1 }); } }
-        fn reduce(key, values) { values.first() }"#,
+        &format!(
+            r#"source("Orders"); output("{output}"); reference("sales/{{R}}", "Refs");
+            fn map(order) {{ for r in 0..{REFERENCES} {{ emit(#{{ Of: id(order), N: r }}, #{{ R: r + order.add, v: 1 }}); }} }}
+            fn reduce(key, values) {{ values.first() }}"#
+        ),
     );
-    let all = |add: usize| {
-        (0..600).map(|n| put("Orders", &format!("o/{n}"), &json!({ "n": 300, "add": add }).to_string())).collect()
+    let body = |add: usize| json!({ "add": add }).to_string();
+    world.write((0..400).map(|n| put("Orders", &format!("o/{n}"), &body(0))).collect());
+    world.sync();
+    let count = |world: &World, id: &str| {
+        let body: Value = serde_json::from_str(&world.get(id).unwrap().body).unwrap();
+        body["ReduceOutputs"].as_array().unwrap().len()
     };
-    world.write(all(0));
+    assert_eq!((world.documents("Refs").len(), count(&world, "sales/7")), (REFERENCES, 400));
+    let before = world.database().index_counters("Sales").unwrap().runs;
+    world.put("Orders", "o/0", &body(REFERENCES));
     world.sync();
-    let ids: Vec<String> = world.documents("Sales/References").into_keys().collect();
-    assert_eq!(ids.len(), 300);
-    let body: Value = serde_json::from_str(&world.get("sales/7").unwrap().body).unwrap();
-    assert_eq!(body["ReduceOutputs"].as_array().unwrap().len(), 600);
-    world.write(vec![put("Orders", "o/0", r#"{"n":300,"add":300}"#)]);
-    world.sync();
-    assert_eq!(world.documents("Sales/References").len(), 600);
+    assert_eq!((world.documents("Refs").len(), count(&world, "sales/7")), (2 * REFERENCES, 399));
+    assert_eq!(count(&world, "sales/27"), 1);
+    assert!(world.database().index_counters("Sales").unwrap().runs > before + 1, "one run was not enough");
     assert!(!world.database().index_status().unwrap()[0].stale);
 }
 

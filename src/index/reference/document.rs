@@ -33,7 +33,7 @@ pub(super) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { bytes: 8 * 1024 * 1024 }
+        Self { bytes: 2 * 1024 * 1024 }
     }
 }
 

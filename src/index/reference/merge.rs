@@ -51,7 +51,7 @@ pub(crate) struct MergeStep {
 /// Plans the next step, from where the snapshot says that the last one came. Call it, and commit what it gives, until one is the last.
 ///
 /// # Cost
-/// Reads at most 4,096 reference documents and their members, and gives at most about 8 MiB of bodies.
+/// Reads at most 4,096 reference documents and their members, and gives at most 2 MiB of bodies and one more.
 pub(crate) fn merge_step(context: &Context, snapshot: &Snapshot<'_>) -> Result<MergeStep, StoreError> {
     let name = references_name(context.generation);
     let Some(reference) = &context.reference else {

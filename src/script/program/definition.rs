@@ -58,11 +58,6 @@ impl Program {
                 .hint("add `fn reduce(key, values) { … }`, or remove the output and query the index")
                 .into_fault(first));
         }
-        if reference.is_some() && output.is_none() {
-            return Err(Finding::new("`reference` without `output`: there are no documents to refer to")
-                .hint("add `output(\"Name\")`")
-                .into_fault(first));
-        }
         if output.is_some() && sources.iter().any(|source| source.collection == SourceCollection::All) {
             return Err(Finding::new("an index over ALL_DOCS can have no output: it would feed on its own results")
                 .hint("name the collections: source(\"Orders\")")
