@@ -200,6 +200,15 @@ fn status_of(unloaded: &Unloaded) -> IndexStatus {
         building: false,
         stale: true,
         output: unloaded.record.output_collection.clone(),
+        // As far as the texts tell: this version can't read them.
+        is_map_reduce: unloaded
+            .record
+            .maps
+            .iter()
+            .chain(&unloaded.record.reduce)
+            .any(|text| text.contains("fn reduce")),
+        loads: Vec::new(),
+        reference: None,
         sources: Vec::new(),
         entries: 0,
         groups: 0,

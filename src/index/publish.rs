@@ -91,7 +91,7 @@ impl Publish {
     pub(crate) fn from_settled(settled: Vec<Settled>, free: Vec<GroupHash>) -> Self {
         let mut publish = Self { unblocked: free, ..Self::default() };
         for group in settled {
-            publish.rows.extend(group.row);
+            publish.rows.extend(group.rows);
             publish.operations.extend(group.operation);
             publish.faults.extend(group.fault);
             publish.reduce.0 += group.attempts;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::change::{Change, GivenUp, in_place, new_generation, next_numbers};
+use super::change::{Change, GivenUp, in_place, new_generation, next_numbers, written};
 use super::context::{Context, feeds, same_name};
 use super::counters::Counters;
 use super::definition::{Checked, IndexDefinition, Refused, check};
@@ -155,6 +155,10 @@ impl Registry {
         let is_new = self.roster.slot(name).is_none() && self.roster.unloaded(name).is_none();
         if is_new && self.roster.count() >= INDEXES_MAX {
             let reason = format!("the database has {INDEXES_MAX} indexes, the most it may have; delete one first");
+            return Err(RegistryError::rule(reason));
+        }
+        let own = self.roster.slot(name).into_iter().flat_map(|slot| [Some(slot.serving), slot.replacement]).flatten();
+        if let Some(reason) = own.filter_map(|index| checked.clash(&index.checked)).next() {
             return Err(RegistryError::rule(reason));
         }
         let generations = slots.iter().flat_map(|slot| [&slot.serving].into_iter().chain(&slot.replacement));
@@ -374,11 +378,13 @@ impl Registry {
     /// What has to be known of a replacement to give it up.
     pub(super) fn given_up_of(&self, stored: Stored) -> Result<GivenUp, StoreError> {
         let snapshot = self.store.snapshot();
-        let count = match &stored.record.output_collection {
-            Some(output) => snapshot.collection(output)?.map_or(0, |count| count.documents),
-            None => 0,
-        };
-        Ok(GivenUp { stored, has_documents: count > 0 })
+        let mut filled = Vec::new();
+        for collection in written(&stored.record) {
+            if snapshot.collection(collection)?.is_some_and(|count| count.documents > 0) {
+                filled.push(collection.clone());
+            }
+        }
+        Ok(GivenUp { stored, filled })
     }
 
     /// Numbers a generation and commits it with what `plan` says.
@@ -423,6 +429,7 @@ impl Registry {
             generation: Generation(stored.record.generation),
             program: Arc::clone(&checked.program),
             output: checked.output.clone(),
+            reference: checked.reference.clone(),
             feeds: feeds(&checked.program),
             hidden: Arc::new(AtomicBool::new(is_replacement && !is_swapping)),
             counters: Arc::new(Counters::default()),

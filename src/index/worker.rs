@@ -160,6 +160,8 @@ impl Worker {
             IndexState::Normal => {}
             state => {
                 if state == IndexState::Error {
+                    // Should it go on, it is judged anew.
+                    self.fault_rate = (FaultRate::default(), FaultRate::default());
                     self.unfreeze();
                 }
                 self.index.reach(None);
@@ -254,7 +256,8 @@ impl Worker {
             let Some(last) = groups.last().copied() else { break };
             after = Some(last);
             let mut runner = self.take_runner()?;
-            let freed = free_groups(context, &mut runner, &snapshot, &groups, &self.given_up).map_err(StepError::Run)?;
+            let freed =
+                free_groups(context, &mut runner, &snapshot, &groups, &self.given_up).map_err(StepError::Run)?;
             self.runner = Some(runner);
             has_any |= freed.1.len() < groups.len();
             if !freed.1.is_empty() {

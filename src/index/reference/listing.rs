@@ -5,7 +5,7 @@ use super::super::records::{ReferenceRecord, decode, encode};
 use crate::script::Fault;
 use crate::store::StoreError;
 use crate::store::commit::RowChange;
-use crate::store::keyspace::{Family, Generation, GroupHash, reference, reference_member};
+use crate::store::keyspace::{Family, Generation, GroupHash, reference, reference_member, reference_open};
 use crate::store::snapshot::Snapshot;
 
 /// Where a group was listed and where it is now. Neither, in an index without reference documents.
@@ -23,6 +23,17 @@ pub(crate) struct Moved {
     pub before: Option<String>,
     /// The reference's id now.
     pub now: Option<String>,
+}
+
+impl Moved {
+    /// The rows that note its reference documents as still to be written.
+    pub(crate) fn open(self, generation: Generation) -> impl Iterator<Item = RowChange> {
+        self.before.into_iter().chain(self.now).map(move |id| RowChange::Put {
+            family: Family::References,
+            key: reference_open(generation, &crate::id::lower(&id)),
+            value: Vec::new(),
+        })
+    }
 }
 
 impl Listing {
