@@ -39,7 +39,7 @@ impl Registry {
             is_stale |= status.stale;
             if position == 0 {
                 last_run_micros = status.last_run_micros;
-                let row = progress_name(index.context.number);
+                let row = progress_name(index.context.generation);
                 version = snapshot.row(Family::Meta, row.as_bytes())?.unwrap_or_default();
             }
         }

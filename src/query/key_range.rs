@@ -37,7 +37,7 @@ pub(crate) struct KeyRanges {
 impl KeyRanges {
     /// All keys.
     pub(crate) fn all() -> Self {
-        Self { ranges: vec![KeyBounds::all()], given: 0, is_bounded: false }
+        Self { ranges: vec![all_keys()], given: 0, is_bounded: false }
     }
 
     /// Whether they leave anything out.
@@ -76,6 +76,11 @@ impl KeyRanges {
         }
         found
     }
+}
+
+/// All keys.
+pub(crate) fn all_keys() -> KeyBounds {
+    KeyBounds { from: Bound::Unbounded, to: Bound::Unbounded }
 }
 
 /// Whether rows in key order are in the order that a query asks for: by the first fields, all rising; or by all of them.

@@ -12,7 +12,7 @@ use std::fmt;
 
 use super::bind::Bound;
 use super::error::QueryError;
-use super::key_range::{self, KeyFields, KeyRanges, is_key_order};
+use super::key_range::{self, KeyFields, KeyRanges, all_keys, is_key_order};
 use super::number::Number;
 use super::path::{Path, Step};
 use super::syntax::{Comparison, Order, Reading, Subject};
@@ -120,7 +120,7 @@ pub(crate) fn plan(
         Source::AllDocs => (None, documents),
         Source::Outputs(index, name) => {
             let plan = held(bound, index, Held::Outputs(name.clone()));
-            if matches!(&plan.access, Access::Keys { ranges, .. } if *ranges != [KeyBounds::all()]) {
+            if matches!(&plan.access, Access::Keys { ranges, .. } if *ranges != [all_keys()]) {
                 return Ok(plan);
             }
             (Some(name.clone()), count(name)?)
@@ -370,7 +370,7 @@ impl fmt::Display for Plan {
                 };
                 write!(f, "index '{}': {what} ", index.name)?;
                 match ranges.as_slice() {
-                    all if *all == [KeyBounds::all()] => f.write_str("in key order")?,
+                    all if *all == [all_keys()] => f.write_str("in key order")?,
                     [_] => f.write_str("in a range of keys")?,
                     ranges => write!(f, "in {} ranges of keys", ranges.len())?,
                 }

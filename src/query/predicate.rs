@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn documents_are_chosen_by_conditions_with_parameters() {
         let parameters = Parameters::parse(r#"{"least":5}"#).unwrap();
-        let text = "from 'Orders' as o where o.Total >= $least and o.@metadata.Kind = 'a' and startsWith(id(), 'orders/')";
+        let text =
+            "from 'Orders' as o where o.Total >= $least and o.@metadata.Kind = 'a' and startsWith(id(), 'orders/')";
         let predicate = Predicate::parse(text, &parameters).unwrap();
         assert_eq!(predicate.feed(), &Feed::Collection("Orders".to_owned()));
         assert!(predicate.matches(&order(r#"{"Total":5.0,"@metadata":{"Kind":"a"}}"#)));
