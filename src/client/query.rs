@@ -162,7 +162,7 @@ impl<T: Document> Rows<T> {
     async fn next(&mut self) -> Result<Option<T>, ClientError> {
         loop {
             while let Some(line) = self.lines.pop_front() {
-                let line: Line = serde_json::from_slice(&line).map_err(|error| self.broken(&error.to_string()))?;
+                let line: Line = serde_json::from_slice(&line).map_err(|error| broken(&error.to_string()))?;
                 if let Some(row) = line.item {
                     return self.entity(&row).map(Some);
                 }
@@ -170,7 +170,7 @@ impl<T: Document> Rows<T> {
             match self.link.next_chunk(&mut self.response).await? {
                 Some(chunk) => self.take(&chunk)?,
                 None if self.buffer.is_empty() => return Ok(None),
-                None => return Err(self.broken("it ends in the middle of a row")),
+                None => return Err(broken("it ends in the middle of a row")),
             }
         }
     }
@@ -179,7 +179,7 @@ impl<T: Document> Rows<T> {
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
             self.buffer.extend_from_slice(piece);
             if self.buffer.len() > ROW_BYTES_MAX {
-                return Err(self.broken(&format!("a row is longer than {ROW_BYTES_MAX} bytes")));
+                return Err(broken(&format!("a row is longer than {ROW_BYTES_MAX} bytes")));
             }
             if piece.ends_with(b"\n") {
                 self.lines.push_back(self.buffer.split());
@@ -194,8 +194,8 @@ impl<T: Document> Rows<T> {
             mismatch::<T>(&shown, reason)
         })
     }
+}
 
-    fn broken(&self, reason: &str) -> ClientError {
-        ClientError::Answer { request: "POST streams/queries".to_owned(), reason: reason.to_owned() }
-    }
+fn broken(reason: &str) -> ClientError {
+    ClientError::Answer { request: "POST streams/queries".to_owned(), reason: reason.to_owned() }
 }

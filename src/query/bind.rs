@@ -161,8 +161,9 @@ fn bind_group(query: &Query, group: &Group, binder: &Binder<'_>, bound: &mut Bou
         Subject::Sum(path) if !sums.contains(path) => sums.push(path.clone()),
         _ => {}
     };
-    fields.iter().for_each(|field| add(&field.value));
-    order.iter().for_each(|part| add(&part.by));
+    for subject in fields.iter().map(|field| &field.value).chain(order.iter().map(|part| &part.by)) {
+        add(subject);
+    }
     having.subjects(&mut add);
     bound.order = order;
     bound.select = Some(Select { distinct: select.distinct, fields });

@@ -39,6 +39,20 @@ impl Path {
         matches!(self.0.first(), Some(Step::Name(name)) if name == METADATA)
     }
 
+    /// The path as it is written, without quotes.
+    pub(crate) fn unquoted(&self) -> String {
+        let mut text = String::new();
+        for step in &self.0 {
+            match step {
+                Step::Name(name) if text.is_empty() => text.push_str(name),
+                Step::Name(name) => text.extend([".", name]),
+                Step::Each => text.push_str("[]"),
+                Step::Element(number) => text.extend(["[", &number.to_string(), "]"]),
+            }
+        }
+        text
+    }
+
     /// Whether an object has the field with which the path begins.
     pub(crate) fn begins_in(&self, object: &str) -> bool {
         matches!(self.0.first(), Some(Step::Name(name)) if json::field(object, name).is_some())

@@ -154,8 +154,8 @@ pub(crate) fn plan(
     };
     let (must_sort, direction) = match (&access, wanted) {
         (Access::Nothing, _) => (false, Direction::Forward),
-        (Access::Feed { .. }, Wanted::Etag(direction)) => (false, direction),
-        (Access::ById(_) | Access::Ids(_) | Access::Gathered, Wanted::Id(direction)) => (false, direction),
+        (Access::Feed { .. }, Wanted::Etag(direction))
+        | (Access::ById(_) | Access::Ids(_) | Access::Gathered, Wanted::Id(direction)) => (false, direction),
         (Access::Keys { index, held: Held::Documents { after }, .. }, _) if bound.group.is_none() => {
             let is_current = snapshot.progress().written <= *after;
             (!(is_current && is_whole_key_order(&bound.order, &fields(index))), Direction::Forward)

@@ -132,8 +132,7 @@ impl Row<'_> {
             _ => self.value(subject),
         };
         match (reading, value) {
-            (Reading::Typed, value) => value,
-            (Reading::String, value @ (Value::Null | Value::String(_))) => value,
+            (Reading::Typed, value) | (Reading::String, value @ (Value::Null | Value::String(_))) => value,
             (Reading::String, value) => {
                 let mut text = String::new();
                 value.write_json(&mut text);

@@ -174,16 +174,7 @@ impl Field {
     pub fn name(&self) -> String {
         match (&self.alias, &self.value) {
             (Some(alias), _) => alias.clone(),
-            (None, Subject::Path(path)) => path.0.iter().fold(String::new(), |mut name, step| {
-                use super::path::Step;
-                match step {
-                    Step::Name(step) if name.is_empty() => name.push_str(step),
-                    Step::Name(step) => name.extend([".", step]),
-                    Step::Each => name.push_str("[]"),
-                    Step::Element(number) => name.push_str(&format!("[{number}]")),
-                }
-                name
-            }),
+            (None, Subject::Path(path)) => path.unquoted(),
             (None, Subject::Id) => "id()".to_owned(),
             (None, Subject::Etag) => "etag()".to_owned(),
             (None, Subject::Key) => "Key".to_owned(),

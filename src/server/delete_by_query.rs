@@ -95,13 +95,11 @@ async fn delete(host: Shared, lease: Arc<Lease>, query: Prepared, running: Arc<R
     }
 }
 
-/// The ids and versions of a page's documents, and where the next page begins.
-fn choose(
-    host: &Shared,
-    lease: &Lease,
-    page: &Prepared,
-    through: u64,
-) -> Result<(Vec<(String, String)>, Option<String>), ApiError> {
+/// Documents by id and version, and where the next page begins.
+type Chosen = (Vec<(String, String)>, Option<String>);
+
+/// The documents of a page.
+fn choose(host: &Shared, lease: &Lease, page: &Prepared, through: u64) -> Result<Chosen, ApiError> {
     let (mut chosen, closing) = (Vec::new(), lease.stop_signal());
     let cancelled = || host.is_stopping() || *closing.borrow();
     let mut take = |document: &StoredDocument| {

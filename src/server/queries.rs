@@ -272,7 +272,7 @@ fn write(ready: &Ready, host: &Host, sink: &mut Sink) -> Result<(), Ended> {
     named.write(&snapshot, sink)?;
     let paths = ready.prepared.includes();
     let timings = ready.prepared.wants_timings();
-    ready.append(
+    append(
         sink,
         &Tail {
             total_results: total(summary.total),
@@ -286,7 +286,7 @@ fn write(ready: &Ready, host: &Host, sink: &mut Sink) -> Result<(), Ended> {
             is_stale: ready.is_stale,
             result_etag: ready.etag,
             node_tag: &ready.node_tag,
-            continuation: ready.is_paged.then_some(summary.continuation.as_deref()),
+            continuation: ready.is_paged.then(|| summary.continuation.into()),
             timings: timings.then(|| Timings::parts(ready.waited, began.elapsed())),
         },
     )
@@ -377,12 +377,12 @@ impl Ready {
         }
         outcome
     }
+}
 
-    /// Ends the object of an answer with these fields.
-    fn append(&self, sink: &mut Sink, tail: &Tail<'_>) -> Result<(), Ended> {
-        let tail = serde_json::to_string(tail).map_err(|error| broken(&error))?;
-        sink.buffer.push(b',');
-        sink.buffer.extend_from_slice(tail.trim_start_matches('{').as_bytes());
-        Ok(())
-    }
+/// Ends the object of an answer with these fields.
+fn append(sink: &mut Sink, tail: &Tail<'_>) -> Result<(), Ended> {
+    let tail = serde_json::to_string(tail).map_err(|error| broken(&error))?;
+    sink.buffer.push(b',');
+    sink.buffer.extend_from_slice(tail.trim_start_matches('{').as_bytes());
+    Ok(())
 }

@@ -98,7 +98,7 @@ impl Parser<'_> {
     fn alias(&mut self) -> Result<Option<String>, QueryError> {
         let named = self.take_word("as");
         match self.peek() {
-            Some(What::Word(word)) if !is_reserved(word) && !(!named && self.is_clause(0)) => {
+            Some(What::Word(word)) if !is_reserved(word) && (named || !self.is_clause(0)) => {
                 let alias = word.clone();
                 self.next += 1;
                 Ok(Some(alias))

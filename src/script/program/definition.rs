@@ -69,14 +69,14 @@ impl Program {
         let (key_names, plain_key) = (key_names(&compiled), plain_key(&compiled, &sources));
         Ok(Self {
             sources,
-            key_names,
-            plain_key,
             output,
             reference,
             reference_collection,
             has_reduce,
             has_finish,
             loads,
+            key_names,
+            plain_key,
             signature,
             texts,
             limits,

@@ -59,7 +59,7 @@ pub(crate) struct Tail<'a> {
     pub(crate) result_etag: u64,
     pub(crate) node_tag: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) continuation: Option<Option<&'a str>>,
+    pub(crate) continuation: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timings: Option<Timings>,
 }
