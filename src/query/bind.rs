@@ -10,7 +10,7 @@ use super::error::QueryError;
 use super::number::Number;
 use super::path::Path;
 use super::syntax::{Condition, Field, From, Group, Operand, Order, Query, Select, Subject};
-use super::test::Test;
+use super::filter::Test;
 use super::value::Value;
 use crate::id;
 

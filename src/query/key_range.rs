@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use super::path::{Path, Step};
 use super::syntax::{Comparison, Order, Reading, Subject};
-use super::test::Test;
+use super::filter::Test;
 use super::value::Value;
 use crate::index::ordered_key::ordered_key;
 use crate::index::read::KeyBounds;

@@ -1,14 +1,16 @@
 //! RQL: asking for documents and index results by value.
 //!
 //! The walk: `token` and `parse` read a query's text into `syntax`; `bind` puts the parameters in and checks the rules;
-//! `plan` chooses how rows are read; `run` reads them from one snapshot, keeps those that `predicate` lets pass, orders them
-//! (`sort`), groups them (`group`) and shows them (`project`). `value` is the one order between values.
+//! `plan` chooses how rows are read, `key_range` which keys of an index; `run` reads them from one snapshot (`keys`: from an
+//! index), keeps those that `filter` lets pass, orders them (`sort`), groups them (`group`) and shows them (`project`). `value`
+//! is the one order between values; `predicate` asks the same conditions of one document.
 //!
 //! Nothing builds a whole result in memory: what must be sorted or grouped is, within a stated number of bytes.
 
 mod bind;
 mod continuation;
 mod error;
+mod filter;
 mod group;
 mod key_range;
 mod keys;
@@ -23,7 +25,6 @@ mod row;
 mod run;
 mod sort;
 mod syntax;
-mod test;
 mod token;
 mod value;
 

@@ -16,7 +16,7 @@ use super::key_range::{self, KeyFields, KeyRanges, all_keys, is_key_order};
 use super::number::Number;
 use super::path::{Path, Step};
 use super::syntax::{Comparison, Order, Reading, Subject};
-use super::test::Test;
+use super::filter::Test;
 use super::value::Value;
 use crate::id::{DocumentId, lower};
 use crate::index::queried::QueriedIndex;

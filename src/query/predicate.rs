@@ -7,7 +7,7 @@ use super::error::QueryError;
 use super::parse::parse;
 use super::row::Row;
 use super::syntax::From;
-use super::test::Test;
+use super::filter::Test;
 use crate::store::changes::Feed;
 use crate::store::document::StoredDocument;
 

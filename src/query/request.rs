@@ -167,6 +167,8 @@ impl Prepared {
         let mut page = self.clone();
         page.bound.limit = Some(limit);
         page.continuation = Some(token.to_owned());
+        // In id order a page goes on where the last one ended; an index would be read from its beginning for each.
+        page.secondary = Vec::new();
         page
     }
 

@@ -13,7 +13,7 @@ use super::plan::{Access, Plan, is_in};
 use super::project::Distinct;
 use super::row::Row;
 use super::sort::{Kept, Memory, Place, Sorter};
-use super::test::Test;
+use super::filter::Test;
 use crate::id::DocumentId;
 use crate::store::changes::{ChangeKind, Feed};
 use crate::store::document::StoredDocument;
