@@ -22,6 +22,9 @@
 //!
 //! [`query`] reads all of this by value: it plans a question in RQL over documents and results of indexes, and runs it.
 //!
+//! What an index did can be doubted: [`index::tryout`] tells what a definition would do, [`index::explain`] why a value is what it
+//! is, and [`index::verify`] computes everything again and compares.
+//!
 //! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
 //! and is all that is left without the cargo feature `server`.
 //!

@@ -1,51 +1,49 @@
 //! An answer that comes line by line.
 
 use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use futures_util::{StreamExt, TryStreamExt};
-use reqwest::Response;
 
 use super::Failure;
 use super::api::{Api, unanswered};
 
-/// The lines of an answer, as they come.
-pub(crate) struct Lines {
+/// Bytes of one line.
+const LINE_BYTES_MAX: usize = 256 << 20;
+
+/// The lines of an answer.
+pub(crate) struct Lines<'a> {
+    api: &'a Api,
     chunks: BoxStream<'static, reqwest::Result<Bytes>>,
     buffer: BytesMut,
-    /// Bytes of the buffer that hold no end of a line.
-    searched: usize,
-    line_bytes_max: usize,
 }
 
-impl Lines {
-    pub(crate) fn new(response: Response, line_bytes_max: usize) -> Self {
-        Self { chunks: response.bytes_stream().boxed(), buffer: BytesMut::new(), searched: 0, line_bytes_max }
+impl<'a> Lines<'a> {
+    /// Begins to read an answer.
+    pub(crate) fn new(api: &'a Api, response: reqwest::Response) -> Self {
+        Self { api, chunks: response.bytes_stream().boxed(), buffer: BytesMut::new() }
     }
 
-    /// The next line that is not empty; `None` at the end.
+    /// The next line, without its end; `None` at the end of the answer.
     ///
     /// # Errors
-    /// The server broke off, or a line is too long.
-    pub(crate) async fn next(&mut self, api: &Api) -> Result<Option<String>, Failure> {
+    /// The server went away, or a line is longer than 256 MiB.
+    pub(crate) async fn next(&mut self) -> Result<Option<String>, Failure> {
+        let mut looked_at = 0;
         loop {
-            let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
-            if let Some(end) = unsearched.iter().position(|byte| *byte == b'\n') {
-                let line = self.buffer.split_to(self.searched + end + 1);
-                self.searched = 0;
-                let line = String::from_utf8_lossy(&line).trim().to_owned();
-                if !line.is_empty() {
-                    return Ok(Some(line));
+            let fresh = self.buffer.get(looked_at..).unwrap_or_default();
+            if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(looked_at + end + 1);
+                return Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()));
+            }
+            looked_at = self.buffer.len();
+            if looked_at > LINE_BYTES_MAX {
+                return Err(Failure::failed(format!("a line of the answer is longer than {LINE_BYTES_MAX} bytes")));
+            }
+            match self.chunks.next().await {
+                Some(chunk) => {
+                    self.buffer.extend_from_slice(&chunk.map_err(|error| self.api.failure(unanswered(&error)))?);
                 }
-                continue;
-            }
-            self.searched = self.buffer.len();
-            if self.searched > self.line_bytes_max {
-                return Err(Failure::failed(format!("a row is longer than {} bytes", self.line_bytes_max)));
-            }
-            match self.chunks.try_next().await.map_err(|error| api.failure(unanswered(&error)))? {
-                Some(chunk) => self.buffer.extend_from_slice(&chunk),
-                None if self.buffer.is_empty() => return Ok(None),
-                None => return Err(Failure::failed("the server's answer ends in the middle of a row")),
+                None => return Ok(None),
             }
         }
     }

@@ -9,6 +9,7 @@
 mod api;
 mod delete;
 mod document;
+mod explain;
 mod failure;
 mod get;
 mod index;
@@ -21,6 +22,7 @@ mod put;
 mod query;
 mod serve;
 mod size;
+mod verify;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
@@ -57,7 +59,7 @@ enum Command {
     Serve(serve::Serve),
     /// Load documents from JSON lines or CSV, plain or gzipped
     Load(load::Load),
-    /// Put, list, show, delete and follow index scripts
+    /// Try out, put, list, show, delete and follow index scripts
     #[command(subcommand)]
     Index(index::Index),
     /// Print documents by id
@@ -72,6 +74,10 @@ enum Command {
     Delete(delete::Delete),
     /// Print the changes of a collection as they commit
     Watch(watch::Watch),
+    /// Print what a document was made of, and what it feeds
+    Explain(explain::Explain),
+    /// Compute everything again and compare it with what is stored
+    Verify(verify::Verify),
 }
 
 /// Which server and database a command talks to.
@@ -101,6 +107,8 @@ impl Cli {
             Command::Put(command) => command.run().await,
             Command::Delete(command) => command.run().await,
             Command::Watch(command) => command.run().await,
+            Command::Explain(command) => command.run().await,
+            Command::Verify(command) => command.run().await,
         }
     }
 }

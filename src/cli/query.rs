@@ -19,8 +19,6 @@ const SILENCE: Duration = Duration::from_secs(3_600);
 const BATCH_ROWS: usize = 1_000;
 /// Characters of one cell of a table.
 const CELL_CHARACTERS: usize = 40;
-/// The most bytes of one row.
-const ROW_BYTES_MAX: usize = 256 << 20;
 
 /// Ask a query in RQL: from Orders where Total > 100 order by Total desc limit 10
 #[derive(Debug, Args)]
@@ -82,7 +80,8 @@ impl Query {
             return explain(&api.text(request).await?, Output::new(self.output));
         }
         let request = api.request(Method::POST, "streams/queries").query(&[("format", "jsonl")]).body(body);
-        let mut lines = Lines::new(api.send(request).await.map_err(|error| api.failure(error))?, ROW_BYTES_MAX);
+        let response = api.send(request).await.map_err(|error| api.failure(error))?;
+        let mut lines = Lines::new(&api, response);
         let out = Output::new(self.output);
         let shape = match () {
             () if self.csv => Shape::Csv,
@@ -90,7 +89,10 @@ impl Query {
             () => Shape::Json,
         };
         let mut printer = Printer { out, shape, waiting: Vec::new(), columns: Vec::new(), rows: 0 };
-        while let Some(line) = lines.next(&api).await? {
+        while let Some(line) = lines.next().await? {
+            if line.is_empty() {
+                continue;
+            }
             let line: Line<'_> = serde_json::from_str(&line)
                 .map_err(|error| Failure::failed(format!("the server's answer is not understood: {error}")))?;
             if let Some(Stats { index_name, is_stale: true }) = line.stats {

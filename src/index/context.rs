@@ -49,14 +49,19 @@ impl Context {
         self.feeds.len().saturating_sub(self.program.loads.len())
     }
 
-    /// The map functions, by their place in `program.sources`, that take documents of a collection, and the collection's name as they spell it.
+    /// See [`sources_of`].
     pub(crate) fn sources_of<'a>(&'a self, collection: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
-        self.program.sources.iter().enumerate().filter_map(move |(n, source)| match &source.collection {
-            SourceCollection::Named(name) if same_name(name, collection) => Some((n, name.as_str())),
-            SourceCollection::All if !collection.starts_with('@') => Some((n, collection)),
-            _ => None,
-        })
+        sources_of(&self.program, collection)
     }
+}
+
+/// The map functions, by their place in `program.sources`, that take documents of a collection, and the collection's name as they spell it.
+pub(crate) fn sources_of<'a>(program: &'a Program, collection: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
+    program.sources.iter().enumerate().filter_map(move |(n, source)| match &source.collection {
+        SourceCollection::Named(name) if same_name(name, collection) => Some((n, name.as_str())),
+        SourceCollection::All if !collection.starts_with('@') => Some((n, collection)),
+        _ => None,
+    })
 }
 
 /// The feeds that a program reads: those of its sources, then those of what it loads, also where one is both.

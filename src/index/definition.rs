@@ -73,7 +73,8 @@ const NAME_BYTES_MAX: usize = 256;
 pub(crate) fn check(definition: IndexDefinition, limits: &Limits) -> Result<Checked, Refused> {
     check_name("index name", &definition.name).map_err(Refused::Rule)?;
     let program = Program::compile(definition.texts.clone(), limits.clone()).map_err(Refused::Script)?;
-    let output = one_of(&program.output, &definition.output, same_name, ["output", "OutputReduceToCollection"]);
+    let output =
+        one_of(program.output.as_ref(), definition.output.as_ref(), same_name, ["output", "OutputReduceToCollection"]);
     let output = output.map_err(Refused::Rule)?;
     check_output(&program, output.as_deref()).map_err(Refused::Rule)?;
     let reference = check_reference(&definition, &program, output.as_deref()).map_err(Refused::Rule)?;
@@ -82,8 +83,8 @@ pub(crate) fn check(definition: IndexDefinition, limits: &Limits) -> Result<Chec
 
 /// A setting that script and JSON may make, and not differently.
 fn one_of(
-    script: &Option<String>,
-    json: &Option<String>,
+    script: Option<&String>,
+    json: Option<&String>,
     is_same: fn(&str, &str) -> bool,
     [function, setting]: [&str; 2],
 ) -> Result<Option<String>, String> {
@@ -121,9 +122,10 @@ fn check_reference(
     output: Option<&str>,
 ) -> Result<Option<Reference>, String> {
     let settings = ["reference", "PatternForOutputReduceToCollectionReferences"];
-    let pattern = one_of(&program.reference, &definition.reference_pattern, |a, b| a == b, settings)?;
+    let pattern = one_of(program.reference.as_ref(), definition.reference_pattern.as_ref(), |a, b| a == b, settings)?;
     let settings = ["reference(…, ", "PatternReferencesCollectionName"];
-    let collection = one_of(&program.reference_collection, &definition.reference_collection, same_name, settings)?;
+    let collection =
+        one_of(program.reference_collection.as_ref(), definition.reference_collection.as_ref(), same_name, settings)?;
     let (pattern, output) = match (pattern, output) {
         (Some(pattern), Some(output)) => (Pattern::parse(&pattern)?, output),
         (Some(_), None) => {

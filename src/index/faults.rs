@@ -28,7 +28,8 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    fn text(&self) -> &str {
+    /// Who it is, in words.
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Document(text) | Self::Group(text) | Self::Reference(text) => text,
         }
@@ -36,9 +37,8 @@ impl Subject {
 
     fn is_of(&self, row: &FaultRow) -> bool {
         match (self, row.fault.phase) {
-            (Self::Document(id), Phase::Map) => same_name(id, &row.subject),
+            (Self::Document(id), Phase::Map) | (Self::Reference(id), Phase::Reference) => same_name(id, &row.subject),
             (Self::Group(key), Phase::Reduce | Phase::Finish) => *key == row.subject,
-            (Self::Reference(id), Phase::Reference) => same_name(id, &row.subject),
             _ => false,
         }
     }

@@ -69,19 +69,18 @@ pub(crate) fn check(new: &Node, others: &[Node]) -> Result<(), String> {
 
 /// A loop in words; it ends with the index that it begins with.
 fn shown(path: &[&Node]) -> String {
-    let mut text = String::new();
-    for (n, node) in path.iter().enumerate() {
-        let next = path.get(n + 1).or(path.first());
-        let Some((output, way)) = next.and_then(|next| node.feeds(next)) else { continue };
-        text.push_str(&format!("'{}' writes '{output}', ", node.name));
-        text.push_str(&match (path.get(n + 1), way, next) {
-            (Some(_), Way::Maps, _) => "read by ".to_owned(),
-            (Some(_), Way::Loads, _) => "loaded by ".to_owned(),
-            (None, Way::Maps, Some(first)) => format!("which '{}' reads", first.name),
-            (None, _, first) => format!("which '{}' loads", first.map_or("", |first| first.name.as_str())),
-        });
-    }
-    text
+    let hop = |(n, node): (usize, &&Node)| {
+        let next = path.get(n + 1).or(path.first())?;
+        let (output, way) = node.feeds(next)?;
+        let taken = match (n + 1 < path.len(), way) {
+            (true, Way::Maps) => "read by ".to_owned(),
+            (true, Way::Loads) => "loaded by ".to_owned(),
+            (false, Way::Maps) => format!("which '{}' reads", next.name),
+            (false, Way::Loads) => format!("which '{}' loads", next.name),
+        };
+        Some(format!("'{}' writes '{output}', {taken}", node.name))
+    };
+    path.iter().enumerate().filter_map(hop).collect()
 }
 
 /// The shortest way from `new` back to itself, `new` first. Looks at each index once, however many ways lead to it.

@@ -183,7 +183,7 @@ impl Index {
         if let Some(thread) = thread.take()
             && thread.join().is_err()
         {
-            tracing::error!(index = %self.context.name, "index.thread_failed");
+            tracing::error!(name: "index.thread.broken", index = %self.context.name, "the thread of an index broke; this is a fault of Treepie");
         }
     }
 

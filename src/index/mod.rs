@@ -6,14 +6,17 @@
 //! its result in a `reference` document, and `publish` rows, documents and watermark in one commit. A changed definition builds a
 //! second generation beside the one that serves; `swap` exchanges them. `read` finds results by key.
 //!
+//! `tryout`, `explain`, `verify` and `progress` answer questions about all this and change nothing.
+//!
 //! Next on the walk: `registry`.
 
 mod blocked;
 mod change;
-mod context;
+pub(crate) mod context;
 mod counters;
 pub mod definition;
 mod entry;
+pub mod explain;
 mod faults;
 mod first_build;
 mod graph;
@@ -27,7 +30,9 @@ mod operation;
 pub(crate) mod ordered_key;
 mod pace;
 mod planned;
+pub mod progress;
 mod publish;
+pub mod pulse;
 pub(crate) mod queried;
 pub(crate) mod ranges;
 pub(crate) mod read;
@@ -45,6 +50,8 @@ pub(crate) mod standing;
 pub mod status;
 mod swap;
 mod tree;
+pub mod tryout;
+pub mod verify;
 pub(crate) mod wait;
 mod worker;
 

@@ -193,8 +193,7 @@ impl Ordered<'_> {
         let invert = if negative { u8::MAX } else { 0 };
         let size = i64::from(u16::from_be_bytes([self.byte()? ^ invert, self.byte()? ^ invert])) - SIZE_BIAS;
         let mut exact = Exact { negative, mantissa: 0, exponent: size, more: false };
-        loop {
-            let Some(pair) = (self.byte()? ^ invert).checked_sub(1) else { break };
+        while let Some(pair) = (self.byte()? ^ invert).checked_sub(1) {
             exact.mantissa = exact.mantissa.checked_mul(100)?.checked_add(u128::from(pair))?;
             exact.exponent -= 2;
         }
@@ -339,7 +338,7 @@ mod tests {
                     rational(*a, *power_a).cmp(&rational(*b, *power_b))
                 }
                 (Self::Text(a), Self::Text(b)) => a.chars().cmp(b.chars()),
-                (Self::Array(a), Self::Array(b)) => compare_all(a.iter(), b.iter(), |a, b| a.compare(b)),
+                (Self::Array(a), Self::Array(b)) => compare_all(a.iter(), b.iter(), Self::compare),
                 (Self::Object(a), Self::Object(b)) => {
                     compare_all(a.iter(), b.iter(), |a, b| a.0.chars().cmp(b.0.chars()).then_with(|| a.1.compare(b.1)))
                 }

@@ -152,6 +152,7 @@ impl Publish {
         *index.progress.lock() = progress;
         add(&index.context.counters.outputs_written, outputs);
         add(&index.context.counters.runs, 1);
+        index.context.counters.pulse.beat();
         index.last_run_micros.store(now_micros(), Ordering::Relaxed);
         Ok(())
     }

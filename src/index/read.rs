@@ -143,11 +143,14 @@ pub(crate) struct InKeyOrder<'s, T> {
     ties: Option<Ties<T>>,
 }
 
+/// Where a row stands: its whole ordered key, and what follows the cut one in the row's key.
+type Place = (Vec<u8>, Vec<u8>);
+
 /// Rows whose cut keys are the same: those read and not yet given, and where the next part begins.
 struct Ties<T> {
     prefix: Vec<u8>,
-    page: VecDeque<((Vec<u8>, Vec<u8>), T)>,
-    after: Option<(Vec<u8>, Vec<u8>)>,
+    page: VecDeque<(Place, T)>,
+    after: Option<Place>,
     is_last: bool,
 }
 
@@ -214,7 +217,7 @@ impl<'s, T: Keyed> InKeyOrder<'s, T> {
     fn read_ties(&mut self) -> Result<(), StoreError> {
         let Some(ties) = &mut self.ties else { return Ok(()) };
         let is_forward = self.direction == Direction::Forward;
-        let mut first: BTreeMap<(Vec<u8>, Vec<u8>), T> = BTreeMap::new();
+        let mut first: BTreeMap<Place, T> = BTreeMap::new();
         let mut bytes = 0;
         ties.is_last = true;
         let mut rows = self.snapshot.rows(T::FAMILY, KeyRange::prefix(&ties.prefix), Direction::Forward);

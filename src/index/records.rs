@@ -251,9 +251,12 @@ pub(crate) fn definition_name(number: u32) -> String {
     format!("{DEFINITIONS}{number:010}")
 }
 
+/// The prefix of the `meta` rows with definitions that are to take an index's place.
+pub(crate) const REPLACEMENTS: &str = "index-replacement/";
+
 /// The `meta` row with the definition that is to take an index's place.
 pub(crate) fn replacement_name(number: u32) -> String {
-    format!("index-replacement/{number:010}")
+    format!("{REPLACEMENTS}{number:010}")
 }
 
 /// The `meta` row with the definition that an index had before its present one.

@@ -68,7 +68,7 @@ impl Worker {
             && let Some(serving) = self.roster.serving(&self.index.context.name)
             && let Err(error) = worker::start(&serving, &self.roster)
         {
-            tracing::error!(index = %self.index.context.name, %error, "index.not_resumed");
+            tracing::error!(name: "index.resume.failed", index = %self.index.context.name, %error, "an index can't go on after a change of its definition was given up");
         }
     }
 
@@ -110,7 +110,7 @@ impl Worker {
         self.roster.set(&index);
         serving.leave();
         store.reached(Step::SwapFlipped);
-        tracing::info!(index = %name, "index.swapped");
+        tracing::info!(name: "index.swapped", index = %name, "a changed definition of an index has taken over");
         Ok(())
     }
 }

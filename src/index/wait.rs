@@ -52,6 +52,7 @@ fn first_etag(snapshot: &Snapshot<'_>, committed: &Committed) -> Result<Option<u
     let etags = committed.results.iter().filter_map(|result| match result {
         OperationResult::Put { id, etag, .. } => Some((*etag, id)),
         OperationResult::Delete { id, etag, .. } => etag.map(|etag| (etag, id)),
+        OperationResult::Checked { .. } => None,
     });
     let Some((first, id)) = etags.min() else { return Ok(None) };
     let before = first.saturating_sub(1);

@@ -96,8 +96,10 @@ fn run(index: &Arc<Index>, roster: &Arc<Roster>) {
             Ok(Next::Idle { through }) => {
                 worker.failures = 0;
                 if !worker.is_stopped() {
+                    worker.index.context.counters.pulse.rest();
                     worker.index.context.store.wait_written_or_woken(through, wakes, IDLE);
                 }
+                worker.index.context.counters.pulse.beat();
             }
             Err(error) => worker.back_off(&error, wakes),
         }
@@ -324,6 +326,7 @@ impl Worker {
         let is_done = self.work_slices(Work::Reduce, first)?;
         if is_done && (self.index.context.is_hidden() || self.merge_references()?) {
             self.publish(Publish::phase(PhaseRecord::Live))?;
+            tracing::info!(name: "index.built", index = %self.index.context.name, "an index is built and follows its sources");
         }
         Ok(Next::Again)
     }
@@ -377,7 +380,11 @@ impl Worker {
         self.tries.clear();
         self.index.context.store.reached(Step::RunCommitted);
         if is_failing {
-            tracing::warn!(index = %self.index.context.name, "index.stopped_for_faults");
+            tracing::warn!(
+                name: "index.stopped",
+                index = %self.index.context.name,
+                "too many calls of an index failed; it stops, and its results stay readable"
+            );
             self.index.reach(None);
         }
         Ok(())
@@ -412,7 +419,12 @@ impl Worker {
             }
         }
         self.runner = None;
-        tracing::warn!(index = %self.index.context.name, failures = self.failures, %error, "index.step_failed");
+        self.index.context.counters.pulse.fail(error, self.failures);
+        tracing::warn!(
+            name: "index.step.failed",
+            index = %self.index.context.name, failures = self.failures, %error,
+            "a step of an index failed and will be tried again"
+        );
         let wait = BACK_OFF.0.saturating_mul(1 << self.failures.min(10)).min(BACK_OFF.1);
         self.index.context.store.wait_written_or_woken(u64::MAX, wakes, wait);
     }
@@ -424,7 +436,11 @@ impl Worker {
             && self.quiet_documents > 0
             && let Err(error) = Publish::default().commit(&self.index, false)
         {
-            tracing::warn!(index = %self.index.context.name, %error, "index.watermark_not_kept");
+            tracing::warn!(
+                name: "index.watermark.not_kept",
+                index = %self.index.context.name, %error,
+                "an index could not write how far it had come; it will look at some documents again"
+            );
         }
     }
 }

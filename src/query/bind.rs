@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use super::error::QueryError;
+use super::filter::Test;
 use super::number::Number;
 use super::path::Path;
 use super::syntax::{Condition, Field, From, Group, Operand, Order, Query, Select, Subject};
-use super::filter::Test;
 use super::value::Value;
 use crate::id;
 

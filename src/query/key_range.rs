@@ -6,9 +6,9 @@
 
 use std::ops::Bound;
 
+use super::filter::Test;
 use super::path::{Path, Step};
 use super::syntax::{Comparison, Order, Reading, Subject};
-use super::filter::Test;
 use super::value::Value;
 use crate::index::ordered_key::ordered_key;
 use crate::index::read::KeyBounds;

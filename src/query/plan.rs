@@ -12,11 +12,11 @@ use std::fmt;
 
 use super::bind::Bound;
 use super::error::QueryError;
+use super::filter::Test;
 use super::key_range::{self, KeyFields, KeyRanges, all_keys, is_key_order};
 use super::number::Number;
 use super::path::{Path, Step};
 use super::syntax::{Comparison, Order, Reading, Subject};
-use super::filter::Test;
 use super::value::Value;
 use crate::id::{DocumentId, lower};
 use crate::index::queried::QueriedIndex;

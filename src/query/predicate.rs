@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::bind::{Parameters, bind};
 use super::error::QueryError;
+use super::filter::Test;
 use super::parse::parse;
 use super::row::Row;
 use super::syntax::From;
-use super::filter::Test;
 use crate::store::changes::Feed;
 use crate::store::document::StoredDocument;
 

@@ -7,13 +7,13 @@ use std::borrow::Cow;
 
 use super::bind::Bound;
 use super::error::QueryError;
+use super::filter::Test;
 use super::group::Grouper;
 use super::keys::Keys;
 use super::plan::{Access, Plan, is_in};
 use super::project::Distinct;
 use super::row::Row;
 use super::sort::{Kept, Memory, Place, Sorter};
-use super::filter::Test;
 use crate::id::DocumentId;
 use crate::store::changes::{ChangeKind, Feed};
 use crate::store::document::StoredDocument;

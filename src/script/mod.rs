@@ -17,6 +17,7 @@ mod problem;
 mod program;
 mod runner;
 mod state;
+mod watch;
 
 pub use fault::{Fault, Phase};
 pub use runner::Runner;
@@ -201,4 +202,15 @@ pub struct Emitted {
     pub key: Vec<u8>,
     /// The value.
     pub value: Vec<u8>,
+}
+
+/// A field that a script read and that nothing had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownField {
+    /// When it was read.
+    pub phase: Phase,
+    /// In a map the way from the document, `Lines[].Product`; in `reduce` and `finish` the name.
+    pub path: String,
+    /// How often it was read.
+    pub reads: u64,
 }

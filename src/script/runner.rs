@@ -20,7 +20,7 @@ use super::host::{About, List, Object};
 use super::json::{self, Span};
 use super::program::definition::Compiled;
 use super::state::State;
-use super::{Emitted, Fault, Loader, MapInput, Phase, Program};
+use super::{Emitted, Fault, Loader, MapInput, Phase, Program, UnknownField};
 
 /// One thread's engine for one program. Neither `Send` nor `Sync`; threads that use one need [`super::STACK_BYTES`] of
 /// stack.
@@ -48,6 +48,17 @@ impl Runner {
         let state = Rc::new(State::new(program.limits.clone(), stop));
         let compiled = Compiled::new(&program.texts, &state)?;
         Ok(Self { program, compiled, state })
+    }
+
+    /// Notes from now on which fields the script reads; see [`Runner::unknown_fields`].
+    pub fn watch_fields(&self) {
+        self.state.watch.get_or_init(Rc::default);
+    }
+
+    /// The fields that the script has read since [`Runner::watch_fields`] and that no document, key or value had, at most
+    /// 1,000; in the order of the phases and by path.
+    pub fn unknown_fields(&self) -> Vec<UnknownField> {
+        self.state.watch.get().map(|watch| watch.unknown()).unwrap_or_default()
     }
 
     /// Operations that the last call used, of at most `operations_max` and those of one step.
@@ -86,6 +97,9 @@ impl Runner {
             let finding = Finding::new("the stored document is not a JSON object");
             return Err(finding.in_phase(Phase::Map, "script"));
         };
+        if let Some(watch) = self.state.watch.get() {
+            watch.begin(&object);
+        }
         self.call(Phase::Map, Some(source.text), &source.function, |_| Ok(vec![Dynamic::from(object)]), |_, _| Ok(()))?;
         Ok(self.state.emitted.take())
     }

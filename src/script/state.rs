@@ -1,6 +1,7 @@
 //! What one call of a script shares with the native functions it calls: its phase, what it emitted, its budget.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -8,7 +9,9 @@ use std::time::Instant;
 use rhai::Dynamic;
 
 use super::functions::load::Loads;
+use super::host::{List, Object};
 use super::problem::{Failure, limit};
+use super::watch::Watch;
 use super::{Emitted, Limits, Phase};
 
 /// Operations between two looks at the clock and the stop flag; a power of two.
@@ -46,6 +49,8 @@ pub(super) struct State {
     pub(super) emitted_bytes: Cell<usize>,
     pub(super) settings: RefCell<Settings>,
     pub(super) loads: Loads,
+    /// Notes what is read, where somebody wants to know.
+    pub(super) watch: OnceCell<Rc<Watch>>,
 }
 
 /// What the top level of a text has declared.
@@ -71,12 +76,30 @@ impl State {
             emitted_bytes: Cell::new(0),
             settings: RefCell::default(),
             loads: Loads::default(),
+            watch: OnceCell::new(),
         }
     }
 
-    /// A state like a new one, with the same limits, stop flag and loader.
+    /// A state like a new one, with the same limits, stop flag, loader and watch.
     pub(super) fn renewed(&self) -> Self {
-        Self { loads: self.loads.clone(), ..Self::new(self.limits.clone(), Arc::clone(&self.stop)) }
+        let (loads, watch) = (self.loads.clone(), self.watch.clone());
+        Self { loads, watch, ..Self::new(self.limits.clone(), Arc::clone(&self.stop)) }
+    }
+
+    /// A field of an object is about to be read.
+    pub(super) fn note_read(&self, object: &Object, name: &str) {
+        if let Some(watch) = self.watch.get() {
+            watch.field(self, object, name);
+        }
+    }
+
+    /// An aggregate is about to read a path of every element.
+    pub(super) fn note_path(&self, values: &Dynamic, path: Option<&str>) {
+        if let (Some(watch), Some(path)) = (self.watch.get(), path)
+            && let Some(list) = values.read_lock::<List>()
+        {
+            watch.elements(self, &list, path);
+        }
     }
 
     /// Begins a call: a new budget, nothing emitted.
@@ -139,10 +162,9 @@ impl State {
         }
     }
 
-    /// Ends the call because a document could not be read.
-    pub(super) fn interrupt(&self, reason: String) -> Failure {
+    /// Ends the call because a document could not be read; the caller's failure then does not matter.
+    pub(super) fn interrupt(&self) {
         self.ended.set(Some(Ended::Unread));
-        limit(reason, "")
     }
 
     /// Charges work on text.

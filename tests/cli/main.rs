@@ -3,6 +3,7 @@
 
 mod documents;
 mod embedded;
+mod explaining;
 mod flights;
 mod index;
 mod load;
@@ -11,4 +12,6 @@ mod query;
 mod readme;
 mod serve;
 mod trouble;
+mod trying_out;
+mod verifying;
 mod watch;

@@ -10,6 +10,7 @@ use treepie::database::{ResultRange, Write};
 
 use crate::models::{CIRCLES, FLOATS, FRIENDS, LINES, PARITIES, SHAPES, SUMS, circle, float, lines};
 use crate::oracle::Model;
+use crate::verification_finds_damage::assert_sound;
 use crate::world::{World, delete, put};
 
 const MODELS: [Model; 5] = [SHAPES, SUMS, PARITIES, FLOATS, FRIENDS];
@@ -276,6 +277,7 @@ fn check_history(deeds: &[Deed], seed: u64) -> TestCaseResult {
     }
     life.resume();
     life.sync();
+    assert_sound(&life.world);
     let (rows, documents) = (life.world.rows(), outputs(&life.world));
     for indexes_first in [true, false] {
         let fresh = fresh(&life.world, seed, indexes_first);

@@ -49,3 +49,5 @@ mod references_list_their_results;
 mod unchanged_results_are_not_written;
 #[cfg(test)]
 mod updates_touch_only_what_changed;
+#[cfg(test)]
+mod verification_finds_damage;

@@ -72,6 +72,25 @@ pub(crate) fn merge_step(context: &Context, snapshot: &Snapshot<'_>) -> Result<M
     Ok(step)
 }
 
+/// Gives out, a part at a time, all that would make the reference documents equal to what the rows say. Nothing is committed.
+pub(crate) fn differences<E: From<StoreError>>(
+    context: &Context,
+    snapshot: &Snapshot<'_>,
+    take: &mut dyn FnMut(Vec<Operation>) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(reference) = &context.reference else { return Ok(()) };
+    let mut cursor = Some(Cursor::Members(String::new()));
+    while let Some(from) = cursor {
+        let mut step = MergeStep::default();
+        cursor = match from {
+            Cursor::Members(after) => Some(with_members(context, reference, snapshot, &after, &mut step)?),
+            Cursor::Documents(after) => without_members(context, reference, snapshot, after, &mut step)?,
+        };
+        take(step.operations)?;
+    }
+    Ok(())
+}
+
 fn with_members(
     context: &Context,
     reference: &Reference,

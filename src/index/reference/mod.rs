@@ -28,7 +28,7 @@ use crate::store::snapshot::Snapshot;
 use document::{Budget, Members};
 
 pub(crate) use listing::{Listing, Moved};
-pub(crate) use merge::{MergeStep, merge_step};
+pub(crate) use merge::{MergeStep, differences, merge_step};
 pub(crate) use pattern::Pattern;
 
 /// Which reference documents an index writes.

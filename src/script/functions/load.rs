@@ -3,8 +3,6 @@
 //! What was asked for is noted, found or not: when one of these documents changes, the one that is being mapped is mapped
 //! again.
 
-#![expect(clippy::unnecessary_box_returns, reason = "native functions return boxed errors")]
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -96,7 +94,10 @@ fn fetch(state: &State, id: &DocumentId) -> Result<Option<Object>, Failure> {
     };
     let loaded = match loader.load(id) {
         Ok(loaded) => loaded,
-        Err(reason) => return Err(state.interrupt(format!("'{}' could not be read: {reason}", id.as_str()))),
+        Err(reason) => {
+            state.interrupt();
+            return Err(limit(format!("'{}' could not be read: {reason}", id.as_str()), ""));
+        }
     };
     state.charge(LOAD_OPERATIONS)?;
     state.charge_bytes(loaded.as_ref().map_or(0, |loaded| loaded.body.len()))?;

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::definition::{lock_name, priority_name};
+use super::fault::phase_name;
 use super::node::{Empty, Metadata};
 use super::stats::{running_status, state};
 use super::text::time;
 use crate::index::definition::IndexDefinition;
-use crate::index::status::{FaultRecord, IndexPhase, IndexState, IndexStatus, SourceStatus};
-use crate::script::Phase;
+use crate::index::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
+use crate::script::Fault;
 use crate::server::json_body::BodyShape;
 
 /// The body of `PUT …/indexes`.
@@ -173,6 +174,12 @@ pub(crate) struct IndexError {
     document: String,
     action: &'static str,
     error: String,
+    script: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    function: Option<String>,
+    message: String,
+    hint: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -194,38 +201,6 @@ struct IndexRunning {
 pub(crate) struct Staleness {
     is_stale: bool,
     staleness_reasons: Vec<String>,
-}
-
-/// Treepie's own: how far an index has come, and when it will be there.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct Progress {
-    name: String,
-    /// The index whose place this one is to take.
-    replaces: Option<String>,
-    state: &'static str,
-    status: &'static str,
-    /// `Mapping`, `Reducing`, `Swapping` or `Live`.
-    phase: &'static str,
-    is_building: bool,
-    is_stale: bool,
-    lag: u64,
-    documents_per_second: f64,
-    seconds_left: Option<f64>,
-    entries: u64,
-    groups: u64,
-    map_errors: u64,
-    reduce_errors: u64,
-    last_run: Option<String>,
-    sources: Vec<SourceProgress>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct SourceProgress {
-    collection: Option<String>,
-    watermark: u64,
-    lag: u64,
 }
 
 /// The kind of an index. A script says it by having a `reduce`.
@@ -322,14 +297,10 @@ impl CollectionProgress {
 
 impl IndexError {
     pub(crate) fn new(record: FaultRecord) -> Self {
-        let action = match record.fault.phase {
-            Phase::Definition => "Definition",
-            Phase::Map => "Map",
-            Phase::Reduce => "Reduce",
-            Phase::Finish => "Finish",
-            Phase::Reference => "Reference",
-        };
-        Self { timestamp: time(record.at_micros), document: record.subject, action, error: record.fault.to_string() }
+        let (action, error) = (phase_name(record.fault.phase), record.fault.to_string());
+        let Fault { script, line, column, function, message, hint, .. } = record.fault;
+        let (timestamp, document) = (time(record.at_micros), record.subject);
+        Self { timestamp, document, action, error, script, line, column, function, message, hint }
     }
 }
 
@@ -349,38 +320,5 @@ impl Staleness {
             format!("{lag} changes of collection '{name}' after etag {} are not taken in yet.", source.watermark)
         });
         Self { is_stale: status.stale, staleness_reasons: reasons.collect() }
-    }
-}
-
-impl Progress {
-    pub(crate) fn new(status: IndexStatus) -> Self {
-        let lags = status.sources.iter().map(|source| source.lag);
-        Self {
-            replaces: status.replaces,
-            state: state(status.state),
-            status: running_status(status.state),
-            phase: match status.phase {
-                IndexPhase::Mapping => "Mapping",
-                IndexPhase::Reducing => "Reducing",
-                IndexPhase::Swapping => "Swapping",
-                IndexPhase::Live => "Live",
-            },
-            is_building: status.building,
-            is_stale: status.stale,
-            lag: lags.fold(0, u64::saturating_add),
-            documents_per_second: status.documents_per_second,
-            seconds_left: status.seconds_left,
-            entries: status.entries,
-            groups: status.groups,
-            map_errors: status.map_faults,
-            reduce_errors: status.reduce_faults,
-            last_run: status.last_run_micros.map(time),
-            sources: status
-                .sources
-                .into_iter()
-                .map(|it| SourceProgress { collection: it.collection, watermark: it.watermark, lag: it.lag })
-                .collect(),
-            name: status.name,
-        }
     }
 }

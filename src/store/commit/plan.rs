@@ -85,6 +85,11 @@ impl Planner<'_> {
                     let author = Writer { author: commit.author, operation: index };
                     self.delete(state, &mut plan, author, id, expected)?;
                 }
+                Operation::Check { id, expected } => {
+                    let present = state.version(self.engine, id.lower())?;
+                    check_expected(id, expected, present.as_deref())?;
+                    plan.results.push(OperationResult::Checked { id: id.as_str().to_owned() });
+                }
             }
         }
         if !internal {
