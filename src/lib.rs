@@ -20,13 +20,15 @@
 //! 8. Those go through [`store::commit`] again, together with the index's own rows and its watermark, in one commit.
 //! 9. [`store::changes`] shows them to whoever watches, and to indexes over the output collection.
 //!
+//! [`query`] reads all of this by value: it plans a question in RQL over documents and results of indexes, and runs it.
+//!
 //! What an index did can be doubted: [`index::tryout`] tells what a definition would do, [`index::explain`] why a value is what it
 //! is, and [`index::verify`] computes everything again and compares.
 //!
 //! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
 //! and is all that is left without the cargo feature `server`.
 //!
-//! Arrows between rooms run one way: `server` → `database` → `index` → `script` and `store` → `id`. The store
+//! Arrows between rooms run one way: `server` → `database` → `query` → `index` → `script` and `store` → `id`. The store
 //! knows nothing of indexes, indexes nothing of HTTP, and only `store` knows about RocksDB and bytes.
 //!
 //! # Invariants worth knowing
@@ -49,6 +51,8 @@ pub mod database;
 pub mod id;
 #[cfg(feature = "server")]
 pub mod index;
+#[cfg(feature = "server")]
+pub mod query;
 #[cfg(feature = "server")]
 pub mod script;
 #[cfg(feature = "server")]

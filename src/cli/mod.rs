@@ -20,6 +20,7 @@ mod list;
 mod load;
 mod output;
 mod put;
+mod query;
 mod serve;
 mod size;
 mod verify;
@@ -66,6 +67,8 @@ enum Command {
     Get(get::Get),
     /// Print documents by prefix or collection
     List(list::List),
+    /// Ask a query
+    Query(query::Query),
     /// Store one document
     Put(put::Put),
     /// Delete documents by id
@@ -101,6 +104,7 @@ impl Cli {
             Command::Index(command) => command.run().await,
             Command::Get(command) => command.run().await,
             Command::List(command) => command.run().await,
+            Command::Query(command) => command.run().await,
             Command::Put(command) => command.run().await,
             Command::Delete(command) => command.run().await,
             Command::Watch(command) => command.run().await,

@@ -15,6 +15,7 @@ mod hilo;
 pub(crate) mod index_news;
 mod indexes;
 mod patch;
+mod query;
 mod questions;
 mod requests;
 mod results;

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::database::DatabaseError;
 use crate::id::IdError;
+use crate::query::QueryError;
 use crate::script::Fault;
 use crate::store::document::DocumentError;
 use crate::store::{ErrorKind, StoreError};
@@ -37,6 +38,8 @@ pub(crate) mod names {
     pub(crate) const INVALID_DATA: &str = "System.IO.InvalidDataException";
     pub(crate) const INVALID_OPERATION: &str = "System.InvalidOperationException";
     pub(crate) const NOT_SUPPORTED: &str = "System.NotSupportedException";
+    pub(crate) const QUERY_INVALID: &str = "Raven.Client.Exceptions.InvalidQueryException";
+    pub(crate) const QUERY_PARSE: &str = "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
     pub(crate) const ROUTE: &str = "Raven.Client.Exceptions.Routing.RouteNotFoundException";
     pub(crate) const TIMEOUT: &str = "System.TimeoutException";
 }
@@ -243,6 +246,24 @@ impl From<DatabaseError> for ApiError {
             }
             // Which write it is the caller of a batch adds.
             DatabaseError::Write { reason, .. } => Self::argument(reason),
+        }
+    }
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        let message = error.to_string();
+        match error {
+            QueryError::Syntax { .. } => Self::new(StatusCode::BAD_REQUEST, names::QUERY_PARSE, message),
+            QueryError::Unsupported { .. } => Self::new(StatusCode::NOT_IMPLEMENTED, names::NOT_SUPPORTED, message),
+            QueryError::Rule(_) | QueryError::TooLarge(_) => {
+                Self::new(StatusCode::BAD_REQUEST, names::QUERY_INVALID, message)
+            }
+            QueryError::NoIndex { name } => Self::no_index(&name),
+            QueryError::Replaced { .. } => Self::busy(message),
+            QueryError::Cancelled => Self::busy("The server or the database stops, and the query with it."),
+            QueryError::Id(error) => error.into(),
+            QueryError::Store(error) => error.into(),
         }
     }
 }

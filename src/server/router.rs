@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap, StatusCode, Version};
 use axum::middleware;
-use axum::routing::{MethodRouter, delete, get, patch, post, put};
+use axum::routing::{MethodRouter, get, patch, post, put};
 use axum::{Extension, Router};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -20,8 +20,8 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents, explain,
-    hilo, identity, index_operations, index_reports, index_test, indexes, json_patch, multi_get, node, observe,
-    operations, progress, stats, streams, tombstones, unsupported, verify_index,
+    hilo, identity, index_operations, index_reports, index_results, index_test, indexes, json_patch, multi_get, node,
+    observe, operations, progress, queries, stats, streams, tombstones, unsupported, verify_index,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -80,7 +80,11 @@ fn database_routes() -> Router<Shared> {
         .route("/bulk_insert", post(bulk_insert::run))
         .route("/multi_get", post(multi_get::run))
         .route("/streams/docs", get(streams::documents))
-        .route("/queries", delete(delete_by_query::run).fallback(delete_by_query::refuse))
+        .route(
+            "/queries",
+            get(queries::get).post(queries::post).delete(delete_by_query::run).patch(queries::refuse_patch),
+        )
+        .route("/streams/queries", get(queries::stream_get).post(queries::stream_post))
         .route("/operations/next-operation-id", get(operations::next_id))
         .route("/operations/state", get(operations::state))
         .route("/operations/kill", post(operations::kill))
@@ -116,6 +120,7 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/verify", named().get(verify_index::report).post(verify_index::repair))
         .route("/explain", get(explain::run))
         .route("/indexes/{name}", named().get(indexes::show))
+        .route("/indexes/{name}/results", get(index_results::get).post(index_results::post))
         .route("/hilo/next", get(hilo::next))
         .route("/hilo/return", put(hilo::give_back))
         .route("/identity/next", post(identity::next))

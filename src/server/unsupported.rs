@@ -6,9 +6,8 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 37] = [
-    ("queries", "queries"),
-    ("streams", "streaming queries"),
+const DATABASE_OPERATIONS: [(&str, &str); 36] = [
+    ("streams", "this stream"),
     ("subscriptions", "subscriptions"),
     ("operations", "operations"),
     ("revisions", "revisions"),
@@ -106,8 +105,7 @@ mod tests {
     #[test]
     fn what_ravendb_has_and_treepie_has_not_is_named() {
         for (method, path) in [
-            ("POST", "/databases/x/queries"),
-            ("POST", "/databases/x/streams/queries"),
+            ("GET", "/databases/x/streams/timeseries"),
             ("PATCH", "/databases/x/docs"),
             ("POST", "/databases/x/_all_docs/queries"),
             ("POST", "/databases/x"),

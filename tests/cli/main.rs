@@ -9,6 +9,7 @@ mod flights;
 mod index;
 mod load;
 mod program;
+mod query;
 mod readme;
 mod serve;
 mod trouble;

@@ -46,6 +46,16 @@ fn python_is_told_of_changes() {
 }
 
 #[test]
+fn node_asks_questions() {
+    node("queries.test.js");
+}
+
+#[test]
+fn python_asks_questions() {
+    python("test_queries");
+}
+
+#[test]
 fn python_names_documents_in_every_way() {
     python("test_names");
 }

@@ -94,8 +94,8 @@ async fn unknown_paths_and_methods_are_404_with_an_error() {
 async fn what_treepie_does_not_have_is_501_by_name() {
     let server = TestServer::with_database().await;
     for (method, path, word) in [
-        (Method::POST, "/databases/db/queries?queryHash=1", "queries"),
-        (Method::POST, "/databases/db/streams/queries?format=jsonl", "streaming"),
+        (Method::PATCH, "/databases/db/queries?queryHash=1", "patching by query"),
+        (Method::GET, "/databases/db/streams/timeseries", "stream"),
         (Method::PUT, "/databases/db/subscriptions", "subscriptions"),
         (Method::PATCH, "/databases/db/docs?id=a", "patches"),
         (Method::GET, "/databases/db/revisions?id=a", "revisions"),

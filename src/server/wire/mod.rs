@@ -14,6 +14,7 @@ pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod patch;
 pub(crate) mod progress;
+pub(crate) mod query;
 pub(crate) mod stats;
 pub(crate) mod text;
 pub(crate) mod tombstones;

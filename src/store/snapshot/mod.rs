@@ -154,7 +154,19 @@ impl<'a> Snapshot<'a> {
                 }
             }
         }
-        let mut scan = Some(self.rows(Family::Documents, keys, range.direction));
+        self.documents_in(keys, range.direction)
+    }
+
+    /// Lists the documents whose lower-cased ids are in a range of keys, lazily.
+    ///
+    /// # Cost
+    /// One seek, then one step for each document.
+    pub fn documents_in(
+        &self,
+        keys: KeyRange,
+        direction: Direction,
+    ) -> impl Iterator<Item = Result<StoredDocument, StoreError>> + use<'a> {
+        let mut scan = Some(self.rows(Family::Documents, keys, direction));
         std::iter::from_fn(move || {
             let next = scan.as_mut().map(Scan::next_row)?;
             let document = match next {
