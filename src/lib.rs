@@ -51,6 +51,8 @@ pub mod script;
 pub mod server;
 #[cfg(feature = "server")]
 pub mod store;
+#[cfg(feature = "server")]
+pub mod subscription;
 
 #[cfg(feature = "server")]
 pub use database::{Database, DatabaseError, DatabaseSettings};

@@ -19,6 +19,7 @@ mod output;
 mod put;
 mod serve;
 mod size;
+mod subscription;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
@@ -68,6 +69,9 @@ enum Command {
     Delete(delete::Delete),
     /// Print the changes of a collection as they commit
     Watch(watch::Watch),
+    /// Create, list, tail, acknowledge and delete subscriptions
+    #[command(subcommand)]
+    Subscription(subscription::Subscription),
 }
 
 /// Which server and database a command talks to.
@@ -96,6 +100,7 @@ impl Cli {
             Command::Put(command) => command.run().await,
             Command::Delete(command) => command.run().await,
             Command::Watch(command) => command.run().await,
+            Command::Subscription(command) => command.run().await,
         }
     }
 }

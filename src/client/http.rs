@@ -187,12 +187,35 @@ impl Transport {
         }
     }
 
-    async fn try_once(&self, call: &Call, position: usize) -> Result<Answer, (ClientError, Option<Duration>)> {
+    /// Opens a long answer, which may take as long as it likes once it has begun. Never sent again by itself: the next call
+    /// goes to the next server.
+    pub(super) async fn stream(&self, call: &Call) -> Result<Response, ClientError> {
+        if self.is_closed() {
+            return Err(ClientError::Closed);
+        }
+        let position = self.preferred.load(Ordering::Relaxed);
+        let (url, request) = self.request(call, position);
+        let next = (position + 1) % self.urls.len();
+        let go_on = || self.preferred.compare_exchange(position, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        match tokio::time::timeout(self.timeout.saturating_add(call.extra_wait), request.send()).await {
+            Ok(Ok(response)) if response.status().is_success() => Ok(response),
+            Ok(Ok(response)) => Err(refused(response, &call.name()).await.0),
+            Ok(Err(error)) => {
+                go_on();
+                Err(unanswered(url, &error))
+            }
+            Err(_) => {
+                go_on();
+                let reason = format!("no answer within {:?}", self.timeout);
+                Err(ClientError::Unanswered { url: url.to_owned(), reason })
+            }
+        }
+    }
+
+    /// Puts a request together for the server at `position`, whose URL is returned too.
+    fn request(&self, call: &Call, position: usize) -> (&str, reqwest::RequestBuilder) {
         let url = self.urls.get(position).or(self.urls.first()).map_or("", String::as_str);
-        let mut request = self
-            .http
-            .request(call.method.clone(), format!("{url}{}", call.path))
-            .timeout(self.timeout.saturating_add(call.extra_wait));
+        let mut request = self.http.request(call.method.clone(), format!("{url}{}", call.path));
         if !call.query.is_empty() {
             request = request.query(&call.query);
         }
@@ -202,6 +225,12 @@ impl Transport {
         if let Some(body) = &call.body {
             request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.clone());
         }
+        (url, request)
+    }
+
+    async fn try_once(&self, call: &Call, position: usize) -> Result<Answer, (ClientError, Option<Duration>)> {
+        let (url, request) = self.request(call, position);
+        let request = request.timeout(self.timeout.saturating_add(call.extra_wait));
         let response = request.send().await.map_err(|error| (unanswered(url, &error), None))?;
         if !response.status().is_success() {
             return Err(refused(response, &call.name()).await);

@@ -69,6 +69,11 @@ impl Link {
         Ok(answer)
     }
 
+    /// Opens a long answer, once.
+    pub(super) async fn stream(&self, call: Call) -> Result<reqwest::Response, ClientError> {
+        self.transport.stream(&call).await
+    }
+
     /// The character between a prefix and a number: the server's, or else that of the conventions.
     pub(super) async fn separator(&self) -> Result<char, ClientError> {
         if self.outdated.load(Ordering::Acquire) {

@@ -23,6 +23,7 @@ use crate::script::{Fault, Limits};
 use crate::store::commit::{Committed, Expected};
 use crate::store::document::Document;
 use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
+use crate::subscription::Subscriptions;
 
 use hilo::HiloLines;
 use requests::Requests;
@@ -45,6 +46,7 @@ pub struct Database {
     store: Store,
     registry: Arc<Registry>,
     hilo: Arc<HiloLines>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 /// What a user's write asks for: ids may be any form.
@@ -138,8 +140,10 @@ impl Database {
     /// Where another process has it open, its format is newer, or its storage fails.
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
         let store = Store::open(path, &settings.store)?;
-        let registry = Registry::open(store.clone(), settings.script_limits)?;
-        Ok(Self { store, registry: Arc::new(registry), hilo: Arc::default() })
+        // Before anything writes: versions that subscriptions have seen are kept from the first write on.
+        let subscriptions = Arc::new(Subscriptions::open(store.clone(), settings.script_limits.clone())?);
+        let registry = Arc::new(Registry::open(store.clone(), settings.script_limits)?);
+        Ok(Self { store, registry, hilo: Arc::default(), subscriptions })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
@@ -155,6 +159,11 @@ impl Database {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The subscriptions.
+    pub(crate) fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
     }
 
     /// Writes all of `writes` or nothing; blocks until durable. Identities skip taken numbers.

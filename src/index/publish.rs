@@ -20,6 +20,8 @@ pub(crate) struct Publish {
     operations: Vec<Operation>,
     watermarks: Option<Vec<u64>>,
     phase: Option<PhaseRecord>,
+    /// The etag of the sources through which the results are complete with this commit.
+    complete_through: Option<u64>,
     entries: i64,
     groups: i64,
     map: (u64, u64),
@@ -33,6 +35,7 @@ impl Publish {
         Self {
             rows: run.rows,
             operations: run.operations,
+            complete_through: run.watermarks.iter().min().copied(),
             watermarks: Some(run.watermarks),
             phase: None,
             entries: run.entries,
@@ -106,11 +109,14 @@ impl Publish {
             rows.push(meta(definition_name(record.number), &record));
         }
         let outputs = self.operations.len();
+        let is_build_done = self.phase == Some(PhaseRecord::Live);
+        let build_through = progress.watermarks.iter().min().filter(|_| is_build_done).copied();
         index.context.store.commit(Commit {
             author: Author::Index(index.context.number),
             operations: std::mem::take(&mut self.operations),
             rows,
             wait: Wait::Written,
+            complete_through: self.complete_through.or(build_through),
             ..Commit::default()
         })?;
         drop(faults);

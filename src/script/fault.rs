@@ -23,6 +23,10 @@ pub enum Phase {
     Reduce,
     /// In `finish`, or while the artificial document was made.
     Finish,
+    /// In a subscription's `filter`.
+    Filter,
+    /// In a subscription's `project`.
+    Project,
 }
 
 /// A script's failure.

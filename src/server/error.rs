@@ -37,6 +37,14 @@ pub(crate) mod names {
     pub(crate) const INVALID_OPERATION: &str = "System.InvalidOperationException";
     pub(crate) const NOT_SUPPORTED: &str = "System.NotSupportedException";
     pub(crate) const ROUTE: &str = "Raven.Client.Exceptions.Routing.RouteNotFoundException";
+    pub(crate) const SUBSCRIPTION_CLOSED: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionClosedException";
+    pub(crate) const SUBSCRIPTION_INVALID: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInvalidStateException";
+    pub(crate) const SUBSCRIPTION_IN_USE: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInUseException";
+    pub(crate) const SUBSCRIPTION_MISSING: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionDoesNotExistException";
     pub(crate) const TIMEOUT: &str = "System.TimeoutException";
 }
 

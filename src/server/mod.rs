@@ -43,6 +43,7 @@ mod settings;
 mod stats;
 mod stream;
 mod streams;
+mod subscriptions;
 mod unsupported;
 mod wire;
 

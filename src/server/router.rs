@@ -20,7 +20,8 @@ use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
-    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, unsupported,
+    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, subscriptions,
+    unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -40,6 +41,8 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/cluster/node-info", get(node::node_info))
         .route("/configuration/client", get(configuration::server_wide))
         .route("/admin/configuration/client", put(configuration::put_server_wide))
+        .route("/info/tcp", get(subscriptions::manage::tcp_info))
+        .route("/info/remote-task/tcp", get(subscriptions::manage::tcp_info))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
         .nest("/databases/{db}", database_routes())
@@ -110,11 +113,28 @@ fn database_routes() -> Router<Shared> {
         .route("/identity/seed", post(identity::seed))
         .route("/debug/identities", get(identity::list))
         .route("/_changes", get(changes::changes))
+        .merge(subscription_routes())
         .route("/configuration/client", get(configuration::client))
         .route("/admin/record", get(databases::record_of))
         .route("/admin/configuration/client", put(configuration::put_client))
         .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
         .route("/healthcheck", get(node::database_health))
+}
+
+fn subscription_routes() -> Router<Shared> {
+    use subscriptions::{manage, stream};
+
+    Router::new()
+        .route("/subscriptions", get(manage::list).put(manage::put).delete(manage::delete))
+        .route("/subscriptions/update", post(manage::update))
+        .route("/subscriptions/state", get(manage::state))
+        .route("/subscriptions/drop", post(manage::drop_connection))
+        .route("/subscriptions/faults", get(manage::faults))
+        .route("/subscriptions/stream", get(stream::stream))
+        .route("/subscriptions/ack", post(stream::acknowledge))
+        .route("/admin/tasks/state", post(manage::set_task_state))
+        .route("/task", get(manage::task))
+        .route("/info/tcp", get(manage::tcp_info_of))
 }
 
 /// What can be done with an index whose name is the path's last segment; also with one named `stats`.

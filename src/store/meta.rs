@@ -19,6 +19,8 @@ pub(super) const COLLECTION: &str = "store/collection/";
 pub(super) const CLAIM: &str = "store/claim/";
 /// Before the lower-cased names of identities.
 pub(super) const IDENTITY: &str = "store/identity/";
+/// Before the numbers of indexes: how complete what they wrote is.
+pub(super) const COMPLETE: &str = "store/complete/";
 /// Before names of configuration values.
 pub(super) const CONFIGURATION: &str = "store/configuration/";
 
@@ -30,6 +32,11 @@ pub(super) fn collection(lower_name: &str) -> String {
 /// The row of a claim.
 pub(super) fn claim(lower_collection: &str) -> String {
     format!("{CLAIM}{lower_collection}")
+}
+
+/// The row that says through which etag of its sources an index's results are complete, and with which of its runs.
+pub(super) fn complete(owner: u32) -> String {
+    format!("{COMPLETE}{owner:010}")
 }
 
 /// The row of an identity.
@@ -56,5 +63,6 @@ mod tests {
             [collection("users"), claim("out"), identity("users|"), configuration("client")],
             ["store/collection/users", "store/claim/out", "store/identity/users|", "store/configuration/client"]
         );
+        assert_eq!(complete(7), "store/complete/0000000007");
     }
 }

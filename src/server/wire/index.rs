@@ -285,6 +285,8 @@ impl IndexError {
             Phase::Map => "Map",
             Phase::Reduce => "Reduce",
             Phase::Finish => "Finish",
+            Phase::Filter => "Filter",
+            Phase::Project => "Project",
         };
         Self { timestamp: time(record.at_micros), document: record.subject, action, error: record.fault.to_string() }
     }

@@ -8,4 +8,5 @@ pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod stats;
+pub(crate) mod subscription;
 pub(crate) mod text;
