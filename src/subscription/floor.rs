@@ -3,6 +3,8 @@
 //! Only a subscription that delivers deletions needs any, and only those above the place through which it has acknowledged
 //! everything. One that was passed by the clean-up all the same is told so when it is opened next (`state`).
 
+#![allow(dead_code, reason = "the clean-up of tombstones calls it")]
+
 use super::query::Query;
 use super::record::{self, CursorRecord};
 use crate::store::StoreError;

@@ -87,11 +87,6 @@ impl Ledger {
         self.open.values().filter(|item| item.holder == Some(worker)).count()
     }
 
-    /// Whether nothing is open.
-    pub(super) fn is_settled(&self) -> bool {
-        self.open.is_empty()
-    }
-
     /// Hands a worker up to `max` items that wait, in etag order: etag and lower-cased id.
     pub(super) fn take_waiting(&mut self, worker: WorkerNumber, max: usize) -> Vec<(u64, Arc<str>)> {
         let mut taken = Vec::new();
@@ -285,7 +280,7 @@ mod tests {
         let mut ledger = Ledger::new(2, &[]);
         scan(&mut ledger, 1, &FEED, 1);
         assert_eq!(ledger.acknowledge_all(8), [3]);
-        assert_eq!((ledger.through(), ledger.scanned(), ledger.is_settled()), (8, 8, true));
+        assert_eq!((ledger.through(), ledger.scanned(), ledger.open.is_empty()), (8, 8, true));
         assert_eq!(ledger.acknowledge_all(4), []);
         assert_eq!(ledger.through(), 8);
     }

@@ -26,7 +26,7 @@ mod worker;
 pub(crate) use definition::{Definition, Start, position};
 pub(crate) use delivery::{Delivery, News, Shaped};
 pub(crate) use error::{End, SubscriptionError};
-#[expect(unused_imports, reason = "the clean-up of tombstones will call it")]
+#[allow(unused_imports, reason = "the clean-up of tombstones will call it")]
 pub(crate) use floor::{Floor, floors};
 pub(crate) use live::{Live, Status};
 pub(crate) use opening::{Opened, Strategy};

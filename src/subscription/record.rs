@@ -21,44 +21,44 @@ const FAULTS: &str = "subscription/faults/";
 
 /// What a subscription delivers.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub(super) struct DefinitionRecord {
-    pub(super) number: u64,
-    pub(super) name: String,
-    pub(super) query: String,
-    pub(super) script: Option<String>,
-    pub(super) include_deletes: bool,
-    pub(super) include_previous: bool,
-    pub(super) is_disabled: bool,
-    pub(super) created_micros: i64,
+pub(crate) struct DefinitionRecord {
+    pub(crate) number: u64,
+    pub(crate) name: String,
+    pub(crate) query: String,
+    pub(crate) script: Option<String>,
+    pub(crate) include_deletes: bool,
+    pub(crate) include_previous: bool,
+    pub(crate) is_disabled: bool,
+    pub(crate) created_micros: i64,
 }
 
 /// How far a subscription has come.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Encode, Decode)]
-pub(super) struct CursorRecord {
+pub(crate) struct CursorRecord {
     /// Everything through this etag is acknowledged.
-    pub(super) through: u64,
+    pub(crate) through: u64,
     /// Ranges above it, exclusive and inclusive, that are acknowledged too: concurrent workers do not end in order.
-    pub(super) above: Vec<(u64, u64)>,
+    pub(crate) above: Vec<(u64, u64)>,
     /// Where the subscription was started from the beginning: what was durable then. What was deleted before was never seen,
     /// so tombstones through this etag are not needed.
-    pub(super) seen_from: u64,
-    pub(super) acknowledged_micros: Option<i64>,
-    pub(super) connected_micros: Option<i64>,
+    pub(crate) seen_from: u64,
+    pub(crate) acknowledged_micros: Option<i64>,
+    pub(crate) connected_micros: Option<i64>,
     /// When somebody last created, moved, opened or acknowledged it.
-    pub(super) touched_micros: i64,
+    pub(crate) touched_micros: i64,
     /// Documents and deletions acknowledged.
-    pub(super) delivered: u64,
+    pub(crate) delivered: u64,
     /// Documents whose script failed.
-    pub(super) faults: u64,
+    pub(crate) faults: u64,
 }
 
 /// A script's failure on one document.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub(super) struct FaultRow {
-    pub(super) at_micros: i64,
-    pub(super) id: String,
-    pub(super) etag: u64,
-    pub(super) fault: Fault,
+pub(crate) struct FaultRow {
+    pub(crate) at_micros: i64,
+    pub(crate) id: String,
+    pub(crate) etag: u64,
+    pub(crate) fault: Fault,
 }
 
 /// The row of a definition.
