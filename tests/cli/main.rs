@@ -3,11 +3,13 @@
 
 mod documents;
 mod embedded;
+mod etl;
 mod flights;
 mod index;
 mod load;
 mod program;
 mod readme;
 mod serve;
+mod subscription;
 mod trouble;
 mod watch;

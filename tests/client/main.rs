@@ -15,4 +15,6 @@ mod operations;
 mod requests_are_repeated_where_it_does_no_harm;
 mod sessions_load;
 mod sessions_save;
+mod subscriptions;
+mod subscriptions_survive_kills;
 mod support;
