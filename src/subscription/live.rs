@@ -28,7 +28,7 @@ use crate::store::{Store, StoreError};
 const FAULTS_MAX: usize = 100;
 
 /// Etags that may be passed without a row that says so: after a restart they are looked at again.
-const UNWRITTEN_MAX: u64 = 4_096;
+pub(super) const UNWRITTEN_MAX: u64 = 4_096;
 
 /// One subscription.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ pub(crate) struct Status {
 
 impl Live {
     pub(super) fn new(store: Store, checked: Checked, cursor: CursorRecord, faults: Vec<FaultRow>) -> Arc<Self> {
+        let through = cursor.through;
         let live = Self {
             number: checked.record.number,
             store,
@@ -95,7 +96,7 @@ impl Live {
             }),
             changed: watch::Sender::new(()),
         };
-        live.keep(live.state.lock().cursor.through);
+        live.keep(through);
         Arc::new(live)
     }
 
@@ -178,9 +179,9 @@ impl Live {
         async move { written.await.map(|_| ()).map_err(SubscriptionError::from) }
     }
 
-    /// Writes the cursor down without waiting for the disk, where it has moved far, or always.
-    pub(super) fn write_progress(&self, state: &mut State, always: bool) {
-        if state.is_deleted || (!always && state.ledger.through() < state.written_through + UNWRITTEN_MAX) {
+    /// Writes the cursor down without waiting for the disk, where it has moved by `least` etags since it was written.
+    pub(super) fn write_progress(&self, state: &mut State, least: u64) {
+        if state.is_deleted || state.ledger.through() < state.written_through.saturating_add(least) {
             return;
         }
         let rows = state.rows(self.number);

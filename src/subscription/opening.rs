@@ -123,7 +123,7 @@ impl Live {
         state.workers.push(Entry { number, id: id.clone(), strategy, opened_micros: now, end });
         state.cursor.connected_micros = Some(now);
         state.cursor.touched_micros = now;
-        self.write_progress(state, true);
+        self.write_progress(state, 0);
         Worker::new(Arc::clone(self), number, id, &state.checked, ended)
     }
 }

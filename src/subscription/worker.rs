@@ -13,7 +13,7 @@ use super::definition::Checked;
 use super::delivery::{Delivery, News, Shaped};
 use super::error::{End, SubscriptionError};
 use super::ledger::{Offered, WorkerNumber};
-use super::live::{Live, State};
+use super::live::{Live, State, UNWRITTEN_MAX};
 use super::record::FaultRow;
 use super::sieving::{Said, Sieving};
 use crate::id::{DocumentId, lower};
@@ -370,7 +370,7 @@ impl Worker {
         let mut state = self.live.state.lock();
         self.check(&state)?;
         part.through = state.ledger.scanned();
-        self.live.write_progress(&mut state, false);
+        self.live.write_progress(&mut state, UNWRITTEN_MAX);
         let is_alone = state.workers.len() == 1;
         drop(state);
         if let (true, true, Feed::Collection(name)) = (part.is_caught_up, is_alone, &self.feed) {
@@ -385,7 +385,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let mut state = self.live.state.lock();
         if state.remove_worker(self.number) {
-            self.live.write_progress(&mut state, false);
+            self.live.write_progress(&mut state, 1);
             drop(state);
             self.live.changed.send_replace(());
         }

@@ -2,13 +2,14 @@
 //!
 //! Beside each figure stands the limit it is held against, measured in the same run with as little code as possible around it.
 //! `workload` makes the documents, `limits` measures the bare limits, `server` is the child under test, `http` talks to it,
-//! `updates` times single changes, `report` prints. Run by `scripts/bench`.
+//! `updates` times single changes, `subscriptions` what workers are given, `report` prints. Run by `scripts/bench`.
 #![allow(clippy::cast_precision_loss, reason = "figures for people, far below 2⁵²")]
 
 mod http;
 mod limits;
 mod report;
 mod server;
+mod subscriptions;
 mod updates;
 mod workload;
 
@@ -84,7 +85,8 @@ fn measure(
     for (script, bare) in scripts.iter().zip(bare_map) {
         build(&server, orders, script, bare, report)?;
     }
-    updates::measure(&server, orders, arguments.updates, bare_sync, report)?;
+    updates::measure(&server, orders, arguments.updates, bare_sync.clone(), report)?;
+    subscriptions::measure(&server, orders, arguments.updates, &bare_sync, report)?;
     report.add(Figure::new("peak memory", server.peak_memory_mib()?, "MiB").aim("< 300"));
     report.add(Figure::new("documents alone, as JSON", orders.bytes() as f64 / MIB, "MiB"));
     report.add(Figure::new("disk, before a clean stop", server::disk_mib(&directory.join("data"))?, "MiB"));

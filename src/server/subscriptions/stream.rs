@@ -73,6 +73,8 @@ pub(crate) async fn stream(
             Ok(worker) => serving.run(worker).await,
             Err(over) => Err(over),
         };
+        // The lease goes last: nothing may hold the database when it counts as free.
+        drop(live);
         drop(lease);
         let Serving { asked, outlet, .. } = serving;
         match outcome {
