@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(scan(&mut ledger, 1, &FEED, 2), [3, 5]);
         assert_eq!(scan(&mut ledger, 2, &FEED, 2), [6, 9]);
         ledger.acknowledge(2, u64::MAX);
-        assert_eq!((ledger.through(), ledger.above()), (0, vec![(5, 9)]));
+        assert_eq!((ledger.through(), ledger.above()), (0, vec![(5_u64, 9_u64)]));
         ledger.acknowledge(1, u64::MAX);
         assert_eq!((ledger.through(), ledger.above()), (9, vec![]));
     }
@@ -249,7 +249,7 @@ mod tests {
         let mut ledger = Ledger::new(0, &[]);
         assert_eq!(scan(&mut ledger, 1, &[(3, "a")], 9), [3]);
         assert_eq!(scan(&mut ledger, 2, &[(4, "a"), (5, "b")], 9), [5]);
-        assert_eq!(ledger.take_waiting(2, 9), []);
+        assert!(ledger.take_waiting(2, 9).is_empty());
         ledger.acknowledge(1, u64::MAX);
         assert_eq!(ledger.take_waiting(2, 9), [(4, "a".into())]);
         assert_eq!(ledger.through(), 3);
@@ -281,7 +281,7 @@ mod tests {
         scan(&mut ledger, 1, &FEED, 1);
         assert_eq!(ledger.acknowledge_all(8), [3]);
         assert_eq!((ledger.through(), ledger.scanned(), ledger.open.is_empty()), (8, 8, true));
-        assert_eq!(ledger.acknowledge_all(4), []);
+        assert!(ledger.acknowledge_all(4).is_empty());
         assert_eq!(ledger.through(), 8);
     }
 

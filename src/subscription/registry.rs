@@ -174,18 +174,21 @@ impl Subscriptions {
         let _one = self.changing.lock();
         let Ok(live) = self.find(Key::Name(name)) else { return Ok(false) };
         let number = live.number;
-        {
+        let keeps = {
             let mut state = live.state.lock();
             state.is_deleted = true;
             state.end_workers(End::Deleted);
-        }
+            state.checked.record.include_previous
+        };
         self.store.forget_previous(number);
-        let rows = vec![
+        let mut rows = vec![
             record::delete(record::definition(number)),
             record::delete(record::cursor(number)),
             record::delete(record::faults(number)),
-            RowChange::DeleteRange { family: Family::Meta, range: previous::range(number) },
         ];
+        if keeps {
+            rows.push(RowChange::DeleteRange { family: Family::Meta, range: previous::range(number) });
+        }
         self.store.commit(Commit { rows, ..Commit::default() })?;
         self.lives.write().remove(&lower(name));
         live.changed.send_replace(());
@@ -235,7 +238,7 @@ impl Subscriptions {
         let moved = start != Start::Unchanged;
         let keeps = checked.record.include_previous && !moved && checked.feed == state.checked.feed;
         let mut rows = vec![record::put(record::definition(number), &checked.record)];
-        if !keeps {
+        if state.checked.record.include_previous && !keeps {
             rows.push(RowChange::DeleteRange { family: Family::Meta, range: previous::range(number) });
         }
         state.replace(checked, cursor);

@@ -3,10 +3,7 @@
 //! came again, and order was kept. `TREEPIE_SOAK_SECONDS=600` makes it longer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +14,7 @@ use treepie::client::{
     Batch, Change, Conventions, DocumentStore, Strategy, SubscriptionDefinition, SubscriptionWorker, WorkerOptions,
 };
 
+use crate::child::Server;
 use crate::support::open;
 
 /// Sums over items, and sums over those sums.
@@ -45,16 +43,6 @@ impl Chance {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         u32::try_from((self.0 >> 33) % u64::from(bound)).unwrap()
     }
-}
-
-fn serve(data: &Path, listen: &str) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_treepie"));
-    command.args(["serve", "--json", "--listen", listen, "--data"]).arg(data).env("TREEPIE_LOG", "off");
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("url"), "{line}");
-    child
 }
 
 /// What one subscription's workers saw.
@@ -175,7 +163,7 @@ async fn folded_deliveries_equal_the_collections() {
     let data = tempfile::tempdir().unwrap();
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let url = format!("http://{listen}");
-    let mut server = serve(data.path(), &listen);
+    let mut server = Server::start(data.path(), &listen);
     let store = open(&url, Conventions::new());
     store.databases().create("db").await.unwrap();
     for (name, script) in INDEXES {
@@ -200,9 +188,8 @@ async fn folded_deliveries_equal_the_collections() {
     let (begun, mut chance) = (Instant::now(), Chance(7));
     while begun.elapsed() < Duration::from_secs(seconds()) {
         tokio::time::sleep(Duration::from_millis(u64::from(1_000 + chance.below(2_000)))).await;
-        server.kill().unwrap();
-        server.wait().unwrap();
-        server = serve(data.path(), &listen);
+        server.kill();
+        server = Server::start(data.path(), &listen);
     }
     writers_stop.store(true, Ordering::Relaxed);
     for writer in writers {
@@ -227,6 +214,4 @@ async fn folded_deliveries_equal_the_collections() {
         let wanted = stored(&url, it.collection).await;
         assert_eq!(seen.live(), wanted, "{}", it.name);
     }
-    server.kill().unwrap();
-    server.wait().unwrap();
 }

@@ -67,16 +67,6 @@ impl Stream {
         let answer = acknowledge(server, name, &format!("&worker={}", self.worker)).await;
         assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
     }
-
-    /// Reads batches of one kind and acknowledges them until so many lines have come.
-    pub(crate) async fn read(&mut self, server: &TestServer, name: &str, count: usize) -> Vec<Value> {
-        let mut lines = Vec::new();
-        while lines.len() < count {
-            lines.extend(self.batch().await.lines);
-            self.acknowledge(server, name).await;
-        }
-        lines
-    }
 }
 
 async fn next(lines: &mut Lines) -> Option<Value> {
