@@ -250,7 +250,7 @@ mod tests {
             ("fn other(doc) { true }", "neither"),
             ("fn filter() { true }", "one parameter"),
             ("source(\"A\"); fn filter(doc) { true }", "index's script"),
-            ("fn filter(doc) { doc. }", "line 1"),
+            ("fn filter(doc) { doc. }", "script:1:"),
         ] {
             let fault = Sieve::compile(script.to_owned(), Limits::default()).unwrap_err();
             assert!(fault.to_string().contains(words), "{fault}");

@@ -87,13 +87,13 @@ impl Ledger {
         self.open.values().filter(|item| item.holder == Some(worker)).count()
     }
 
-    /// Hands a worker up to `max` items that wait, in etag order: etag and lower-cased id.
-    pub(super) fn take_waiting(&mut self, worker: WorkerNumber, max: usize) -> Vec<(u64, Arc<str>)> {
+    /// Hands a worker up to `max` items above `after` that wait, in etag order: etag and lower-cased id.
+    pub(super) fn take_waiting(&mut self, worker: WorkerNumber, after: u64, max: usize) -> Vec<(u64, Arc<str>)> {
         let mut taken = Vec::new();
         if self.waiting == 0 {
             return taken;
         }
-        for (etag, item) in &mut self.open {
+        for (etag, item) in self.open.range_mut(after.saturating_add(1)..) {
             if taken.len() >= max {
                 break;
             }
@@ -110,7 +110,12 @@ impl Ledger {
     /// Takes the next row of the feed in; `after` is the etag of the row before, or where this look began.
     pub(super) fn offer(&mut self, worker: WorkerNumber, etag: u64, after: u64, id: &str) -> Offered {
         self.scanned = self.scanned.max(etag);
-        if self.is_acknowledged(etag) || self.open.contains_key(&etag) {
+        if self.is_acknowledged(etag) {
+            // What lay between, and was open once, has moved on in the feed.
+            self.acknowledge_range(after, etag);
+            return Offered::Known;
+        }
+        if self.open.contains_key(&etag) {
             return Offered::Known;
         }
         let id: Arc<str> = id.into();
@@ -217,7 +222,7 @@ mod tests {
 
     /// Hands the rows above what was looked at to a worker, as a batch does.
     fn scan(ledger: &mut Ledger, worker: WorkerNumber, feed: &[(u64, &str)], max: usize) -> Vec<u64> {
-        let mut taken: Vec<u64> = ledger.take_waiting(worker, max).into_iter().map(|(etag, _)| etag).collect();
+        let mut taken: Vec<u64> = ledger.take_waiting(worker, 0, max).into_iter().map(|(etag, _)| etag).collect();
         let mut after = ledger.scanned();
         for (etag, id) in feed.iter().filter(|(etag, _)| *etag > after).copied().collect::<Vec<_>>() {
             if taken.len() >= max {
@@ -249,9 +254,9 @@ mod tests {
         let mut ledger = Ledger::new(0, &[]);
         assert_eq!(scan(&mut ledger, 1, &[(3, "a")], 9), [3]);
         assert_eq!(scan(&mut ledger, 2, &[(4, "a"), (5, "b")], 9), [5]);
-        assert!(ledger.take_waiting(2, 9).is_empty());
+        assert!(ledger.take_waiting(2, 0, 9).is_empty());
         ledger.acknowledge(1, u64::MAX);
-        assert_eq!(ledger.take_waiting(2, 9), [(4, "a".into())]);
+        assert_eq!(ledger.take_waiting(2, 0, 9), [(4, "a".into())]);
         assert_eq!(ledger.through(), 3);
     }
 
@@ -318,7 +323,7 @@ mod tests {
         fn read(&mut self, ledger: &mut Ledger, worker: u8, max: u8) {
             let (max, id) = (usize::from(max), |id: u8| id.to_string());
             let mut given = Vec::new();
-            for (etag, name) in ledger.take_waiting(u64::from(worker), max) {
+            for (etag, name) in ledger.take_waiting(u64::from(worker), 0, max) {
                 if self.feed.contains(&(etag, name.parse().unwrap())) {
                     given.push((etag, name.parse().unwrap()));
                 } else {

@@ -44,6 +44,8 @@ const BYTES_GUESSED: usize = 16 * 1024;
 pub(crate) struct Room {
     pub(crate) documents: usize,
     pub(crate) bytes: usize,
+    /// Nothing at or below this etag: what the batch has already.
+    pub(crate) after: u64,
     /// Nothing above this etag.
     pub(crate) until: u64,
 }
@@ -172,11 +174,11 @@ impl Worker {
         let snapshot = store.snapshot();
         let mut part =
             Part { deliveries: Vec::new(), is_caught_up: false, is_end: false, through: 0, complete_through: None };
-        let (mut bytes, mut looked_at) = (0, 0);
+        let (mut bytes, mut looked_at, mut after) = (0, 0, room.after);
         while part.deliveries.len() < room.documents && bytes < room.bytes && looked_at < LOOKED_AT_MAX {
             let left = (room.bytes - bytes) / self.average_bytes.max(1);
             let group = left.clamp(1, GROUP_MAX).min(room.documents - part.deliveries.len());
-            let taken = self.take_rows(&snapshot, durable.min(room.until), group)?;
+            let taken = self.take_rows(&snapshot, after, durable.min(room.until), group)?;
             looked_at += taken.looked_at;
             if taken.looked_at == 0 {
                 part.is_caught_up = taken.is_end && durable <= room.until;
@@ -188,6 +190,7 @@ impl Worker {
                 let delivered = delivery.bytes();
                 bytes += delivered;
                 self.average_bytes = usize::midpoint(self.average_bytes, delivered);
+                after = delivery.etag;
                 part.deliveries.push(delivery);
             }
         }
@@ -216,11 +219,18 @@ impl Worker {
         Err(SubscriptionError::Ended(self.ended().unwrap_or(End::Dropped)))
     }
 
-    /// Takes up to `max` rows into the books as its own.
-    fn take_rows(&self, snapshot: &Snapshot<'_>, until: u64, max: usize) -> Result<Taken, SubscriptionError> {
+    /// Takes up to `max` rows into the books as its own. What waits at or below `last`, with which its batch has come to, stays
+    /// for the next batch, so that each is in order.
+    fn take_rows(
+        &self,
+        snapshot: &Snapshot<'_>,
+        last: u64,
+        until: u64,
+        max: usize,
+    ) -> Result<Taken, SubscriptionError> {
         let mut state = self.live.state.lock();
         self.check(&state)?;
-        let waiting = state.ledger.take_waiting(self.number, max);
+        let waiting = state.ledger.take_waiting(self.number, last, max);
         let mut taken = Taken { changes: Vec::new(), looked_at: waiting.len(), is_end: false };
         for (etag, _) in waiting {
             let row = snapshot.changes(&self.feed, etag - 1, etag, Direction::Forward).next().transpose()?;

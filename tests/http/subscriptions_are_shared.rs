@@ -31,7 +31,7 @@ async fn one_worker_has_it_and_the_next_waits_or_takes_over() {
     let mut ids = Vec::new();
     while ids.len() < 2 {
         let line = lines.next().await.unwrap();
-        if line.contains("\"Data\"") {
+        if line.contains("\"Type\":\"Data\"") {
             ids.push(serde_json::from_str::<serde_json::Value>(&line).unwrap()["Id"].clone());
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Batch {
     documents_max: usize,
     pub(super) documents: usize,
     bytes: usize,
+    /// The etag of its last document.
+    last: u64,
     /// Whether a run of an index is kept in one batch.
     whole_runs: bool,
     /// The last etag of the run that was begun.
@@ -46,12 +48,12 @@ impl Batch {
     pub(super) fn new(documents_max: Option<u64>, whole_runs: bool) -> Self {
         let asked = documents_max.and_then(|max| usize::try_from(max).ok()).unwrap_or(BATCH_DOCUMENTS);
         let documents_max = asked.clamp(1, BATCH_DOCUMENTS_MAX);
-        Self { documents_max, documents: 0, bytes: 0, whole_runs, run_until: 0 }
+        Self { documents_max, documents: 0, bytes: 0, last: 0, whole_runs, run_until: 0 }
     }
 
     /// Begins the next one.
     pub(super) fn next(&mut self) {
-        (self.documents, self.bytes, self.run_until) = (0, 0, 0);
+        (self.documents, self.bytes, self.last, self.run_until) = (0, 0, 0, 0);
     }
 
     /// Counts what was delivered.
@@ -59,6 +61,7 @@ impl Batch {
         self.documents += part.deliveries.len();
         self.bytes += bytes;
         if let Some(last) = part.deliveries.last() {
+            self.last = last.etag;
             self.run_until = last.run.map_or(0, |run| if run.number > last.etag { run.number } else { 0 });
         }
         if part.is_end {
@@ -84,9 +87,9 @@ impl Batch {
         let left = self.documents_max.saturating_sub(self.documents);
         let bytes = BATCH_BYTES_MAX.saturating_sub(self.bytes).clamp(1, PART_BYTES);
         if left == 0 || self.bytes >= BATCH_BYTES_MAX {
-            return Room { documents: PART_DOCUMENTS, bytes: PART_BYTES, until: self.run_until };
+            return Room { documents: PART_DOCUMENTS, bytes: PART_BYTES, after: self.last, until: self.run_until };
         }
-        Room { documents: left.min(PART_DOCUMENTS), bytes, until: u64::MAX }
+        Room { documents: left.min(PART_DOCUMENTS), bytes, after: self.last, until: u64::MAX }
     }
 }
 
