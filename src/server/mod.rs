@@ -30,6 +30,7 @@ mod index_reports;
 mod index_wait;
 mod indexes;
 mod json;
+mod json_body;
 mod listing;
 mod multi_get;
 mod node;

@@ -104,8 +104,14 @@ impl<'e> Rows<'e> {
             }
             self.counts_changed |= !matches!(effect, Effect::Claim { .. } | Effect::KeepPrevious { .. });
         }
-        if let (Author::Index(owner), Some(through), Some(run)) = (commit.author, commit.complete_through, run) {
-            self.batch.put_cf(self.meta, meta::complete(owner), codec::encode(&(run.number, through)));
+        if let (Author::Index(owner), Some(run)) = (commit.author, run) {
+            match commit.complete_through {
+                Some(through) => {
+                    self.batch.put_cf(self.meta, meta::complete(owner), codec::encode(&(run.number, through)));
+                }
+                None if commit.operations.is_empty() => {}
+                None => self.batch.delete_cf(self.meta, meta::complete(owner)),
+            }
         }
         commit.rows.iter().try_for_each(|row| self.add_row(row))
     }
