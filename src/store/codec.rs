@@ -237,9 +237,10 @@ mod tests {
 
     #[test]
     fn a_run_may_follow_a_change() {
+        type Pair<'a> = (CollectionChangeRecord<'a>, Option<RunRecord>);
+
         let change = CollectionChangeRecord { deleted: false, id: "a/1" };
         let mut bytes = encode(&change);
-        type Pair<'a> = (CollectionChangeRecord<'a>, Option<RunRecord>);
         assert_eq!(decode_pair(&bytes), Ok::<Pair<'_>, _>((change.clone(), None)));
         let run = RunRecord { number: 9, complete_through: 0 };
         encode_into(&run, &mut bytes);

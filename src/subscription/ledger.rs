@@ -152,14 +152,18 @@ impl Ledger {
     pub(super) fn acknowledge(&mut self, worker: WorkerNumber, until: u64) -> Vec<u64> {
         let held = self.open.range(..=until).filter(|(_, item)| item.holder == Some(worker));
         let etags: Vec<u64> = held.map(|(etag, _)| *etag).collect();
-        etags.iter().for_each(|etag| self.settle(*etag));
+        for etag in &etags {
+            self.settle(*etag);
+        }
         etags
     }
 
     /// Acknowledges everything through `until`, whoever holds it, also what was never looked at. Returns the etags that were open.
     pub(super) fn acknowledge_all(&mut self, until: u64) -> Vec<u64> {
         let etags: Vec<u64> = self.open.range(..=until).map(|(etag, _)| *etag).collect();
-        etags.iter().for_each(|etag| self.settle(*etag));
+        for etag in &etags {
+            self.settle(*etag);
+        }
         if until > self.through {
             let after = self.through;
             self.pass(after, until);

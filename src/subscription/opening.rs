@@ -138,7 +138,7 @@ mod tests {
 
         for strategy in [OpenIfFree, WaitForFree, TakeOver, Concurrent] {
             assert_eq!(decide(strategy, None), Verdict::Open);
-            assert_eq!(Strategy::parse(&strategy.name().to_lowercase()), Some(strategy));
+            assert_eq!(Strategy::parse(&strategy.name().to_ascii_lowercase()), Some(strategy));
         }
         assert_eq!(decide(WaitForFree, Some(TakeOver)), Verdict::Wait);
         assert_eq!(decide(TakeOver, Some(OpenIfFree)), Verdict::TakeOver);

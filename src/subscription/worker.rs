@@ -322,7 +322,7 @@ impl Worker {
         let mut deliveries = Vec::new();
         let mut state = self.live.state.lock();
         for ((change, (document, former)), said) in changes.into_iter().zip(pairs).zip(said) {
-            match self.judge(&mut state, &change, document, former, said) {
+            match judge(&mut state, &change, document, former, said) {
                 Some((news, previous)) => deliveries.push(self.delivery(change, news, previous)),
                 None => state.ledger.settle(change.etag),
             }
@@ -334,35 +334,6 @@ impl Worker {
         );
         deliveries.sort_unstable_by_key(|delivery| delivery.etag);
         Ok(deliveries)
-    }
-
-    /// What the script's words make of a document; `None`: nobody wants it.
-    fn judge(
-        &self,
-        state: &mut State,
-        change: &Change,
-        document: StoredDocument,
-        former: Option<StoredDocument>,
-        said: Said,
-    ) -> Option<(News, Option<Shaped>)> {
-        let mut fault = |fault: &Fault| {
-            let (id, etag) = (change.id.clone(), change.etag);
-            state.add_fault(FaultRow { at_micros: now_micros(), id, etag, fault: fault.clone() });
-            fault.to_string()
-        };
-        let projection = match said.document {
-            Ok(Sifted::Dropped) => return None,
-            Ok(Sifted::Whole) => None,
-            Ok(Sifted::Projected(json)) => Some(json),
-            Err(failed) => return Some((News::Failed(document, fault(&failed)), None)),
-        };
-        let previous = match (former, said.previous) {
-            (Some(document), Some(Ok(Sifted::Whole))) => Some(Shaped { document, projection: None }),
-            (Some(document), Some(Ok(Sifted::Projected(json)))) => Some(Shaped { document, projection: Some(json) }),
-            (_, Some(Err(failed))) => return Some((News::Failed(document, fault(&failed)), None)),
-            _ => None,
-        };
-        Some((News::Written(Shaped { document, projection }), previous))
     }
 
     fn delivery(&self, change: Change, news: News, previous: Option<Shaped>) -> Delivery {
@@ -405,4 +376,32 @@ impl Drop for Worker {
 /// The change vector of a write with this etag.
 pub(crate) fn change_vector(store: &Store, etag: u64) -> String {
     format!("{}:{etag}-{}", store.id_rules().node_tag, store.incarnation())
+}
+
+/// What the script's words make of a document; `None`: nobody wants it.
+fn judge(
+    state: &mut State,
+    change: &Change,
+    document: StoredDocument,
+    former: Option<StoredDocument>,
+    said: Said,
+) -> Option<(News, Option<Shaped>)> {
+    let mut fault = |fault: &Fault| {
+        let (id, etag) = (change.id.clone(), change.etag);
+        state.add_fault(FaultRow { at_micros: now_micros(), id, etag, fault: fault.clone() });
+        fault.to_string()
+    };
+    let projection = match said.document {
+        Ok(Sifted::Dropped) => return None,
+        Ok(Sifted::Whole) => None,
+        Ok(Sifted::Projected(json)) => Some(json),
+        Err(failed) => return Some((News::Failed(document, fault(&failed)), None)),
+    };
+    let previous = match (former, said.previous) {
+        (Some(document), Some(Ok(Sifted::Whole))) => Some(Shaped { document, projection: None }),
+        (Some(document), Some(Ok(Sifted::Projected(json)))) => Some(Shaped { document, projection: Some(json) }),
+        (_, Some(Err(failed))) => return Some((News::Failed(document, fault(&failed)), None)),
+        _ => None,
+    };
+    Some((News::Written(Shaped { document, projection }), previous))
 }

@@ -136,7 +136,7 @@ async fn begin(
     let mut signals = Signals { stopping, closing };
     let worker_id = options.worker_id.as_deref().unwrap_or_default();
     let worker = loop {
-        match reading::open(host, &live, strategy, worker_id).await.map_err(failing)? {
+        match reading::open(host, &live, strategy, worker_id).await.map_err(|error| failing(&error))? {
             Ok(Opened::Worker(worker)) => break worker,
             Ok(Opened::Wait(mut free)) => wait_for_room(peer, &mut signals, &mut free).await?,
             Err(error) => return Err(refused(&error)),
@@ -191,7 +191,7 @@ impl Serving<'_> {
         loop {
             let Read { worker: back, part } = match reading::read(self.host, worker, &self.batch).await {
                 Ok(read) => read.map_err(|error| refused(&error))?,
-                Err(error) => return Err(failing(error)),
+                Err(error) => return Err(failing(&error)),
             };
             worker = back;
             let is_caught_up = part.is_caught_up;
@@ -283,10 +283,9 @@ impl Serving<'_> {
 fn refused(error: &SubscriptionError) -> Over {
     let (status, can_reconnect) = match error {
         SubscriptionError::Missing { .. } => ("NotFound", false),
-        SubscriptionError::InUse(_) => ("InUse", false),
+        // Taken over is in use, as in RavenDB, whose clients then know not to come back.
+        SubscriptionError::InUse(_) | SubscriptionError::Ended(End::TakenOver) => ("InUse", false),
         SubscriptionError::Disabled { .. } => ("Closed", false),
-        // As in RavenDB, whose clients then know not to come back.
-        SubscriptionError::Ended(End::TakenOver) => ("InUse", false),
         SubscriptionError::Ended(end) => ("Closed", end.may_return()),
         SubscriptionError::Abandoned { .. }
         | SubscriptionError::NoWorker { .. }
@@ -300,7 +299,7 @@ fn refused(error: &SubscriptionError) -> Over {
     Over::Saying(ConnectionStatus::refused(status, error.to_string(), can_reconnect))
 }
 
-fn failing(error: ApiError) -> Over {
+fn failing(error: &ApiError) -> Over {
     Over::Failing(error.detail())
 }
 

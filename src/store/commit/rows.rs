@@ -136,11 +136,15 @@ impl<'e> Rows<'e> {
         let change = CollectionChangeRecord { deleted, id };
         self.scratch.clear();
         codec::encode_into(&change, &mut self.scratch);
-        run.iter().for_each(|run| codec::encode_into(run, &mut self.scratch));
+        if let Some(run) = &run {
+            codec::encode_into(run, &mut self.scratch);
+        }
         self.batch.put_cf(self.collections, keyspace::collection_change(collection, etag), &self.scratch);
         self.scratch.clear();
         codec::encode_into(&ChangeRecord { change, collection: collection.0 }, &mut self.scratch);
-        run.iter().for_each(|run| codec::encode_into(run, &mut self.scratch));
+        if let Some(run) = &run {
+            codec::encode_into(run, &mut self.scratch);
+        }
         self.batch.put_cf(self.changes, keyspace::change(etag), &self.scratch);
     }
 
