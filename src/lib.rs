@@ -21,6 +21,9 @@
 //! 9. [`store::changes`] shows them to indexes over the output collection, and to
 //! 10. [`subscription`], which hands them to whoever subscribed, and waits to hear that they arrived.
 //!
+//! What an index did can be doubted: [`index::tryout`] tells what a definition would do, [`index::explain`] why a value is what it
+//! is, and [`index::verify`] computes everything again and compares.
+//!
 //! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
 //! and is all that is left without the cargo feature `server`.
 //!

@@ -9,10 +9,12 @@
 mod api;
 mod delete;
 mod document;
+mod explain;
 mod failure;
 mod get;
 mod index;
 mod json;
+mod lines;
 mod list;
 mod load;
 mod output;
@@ -20,6 +22,7 @@ mod put;
 mod serve;
 mod size;
 mod subscription;
+mod verify;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
@@ -56,7 +59,7 @@ enum Command {
     Serve(serve::Serve),
     /// Load documents from JSON lines or CSV, plain or gzipped
     Load(load::Load),
-    /// Put, list, show, delete and follow index scripts
+    /// Try out, put, list, show, delete and follow index scripts
     #[command(subcommand)]
     Index(index::Index),
     /// Print documents by id
@@ -72,6 +75,10 @@ enum Command {
     /// Create, list, tail, acknowledge and delete subscriptions
     #[command(subcommand)]
     Subscription(subscription::Subscription),
+    /// Print what a document was made of, and what it feeds
+    Explain(explain::Explain),
+    /// Compute everything again and compare it with what is stored
+    Verify(verify::Verify),
 }
 
 /// Which server and database a command talks to.
@@ -101,6 +108,8 @@ impl Cli {
             Command::Delete(command) => command.run().await,
             Command::Watch(command) => command.run().await,
             Command::Subscription(command) => command.run().await,
+            Command::Explain(command) => command.run().await,
+            Command::Verify(command) => command.run().await,
         }
     }
 }

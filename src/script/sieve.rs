@@ -72,6 +72,11 @@ impl Sieve {
                 .hint("a subscription's query says which collection it reads: from Orders")
                 .into_fault(LABEL));
         }
+        if !compiled.loads().is_empty() {
+            return Err(Finding::new("a subscription's script sees one document, and can't load others")
+                .hint("let an index put together what belongs together, and subscribe to its output")
+                .into_fault(LABEL));
+        }
         let has = |name: &str| match compiled.parameters(name).as_slice() {
             [] => Ok(false),
             [1] => Ok(true),
@@ -250,6 +255,7 @@ mod tests {
             ("fn other(doc) { true }", "neither"),
             ("fn filter() { true }", "one parameter"),
             ("source(\"A\"); fn filter(doc) { true }", "index's script"),
+            ("fn filter(doc) { load(doc.Other, \"Others\") == () }", "load"),
             ("fn filter(doc) { doc. }", "script:1:"),
         ] {
             let fault = Sieve::compile(script.to_owned(), Limits::default()).unwrap_err();

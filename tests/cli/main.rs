@@ -4,6 +4,7 @@
 mod documents;
 mod embedded;
 mod etl;
+mod explaining;
 mod flights;
 mod index;
 mod load;
@@ -12,4 +13,6 @@ mod readme;
 mod serve;
 mod subscription;
 mod trouble;
+mod trying_out;
+mod verifying;
 mod watch;
