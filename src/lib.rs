@@ -18,7 +18,8 @@
 //! 7. The index compares the emitted entries with those of the document's former version, takes the differences into the reduce
 //!    tree of each group, and makes each changed group's artificial document.
 //! 8. Those go through [`store::commit`] again, together with the index's own rows and its watermark, in one commit.
-//! 9. [`store::changes`] shows them to whoever watches, and to indexes over the output collection.
+//! 9. [`store::changes`] shows them to indexes over the output collection, and to
+//! 10. [`subscription`], which hands them to whoever subscribed, and waits to hear that they arrived.
 //!
 //! [`query`] reads all of this by value: it plans a question in RQL over documents and results of indexes, and runs it.
 //!
@@ -28,7 +29,7 @@
 //! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
 //! and is all that is left without the cargo feature `server`.
 //!
-//! Arrows between rooms run one way: `server` → `database` → `query` → `index` → `script` and `store` → `id`. The store
+//! Arrows between rooms run one way: `server` → `database` → `subscription` → `query` → `index` → `script` and `store` → `id`. The store
 //! knows nothing of indexes, indexes nothing of HTTP, and only `store` knows about RocksDB and bytes.
 //!
 //! # Invariants worth knowing
@@ -59,6 +60,8 @@ pub mod script;
 pub mod server;
 #[cfg(feature = "server")]
 pub mod store;
+#[cfg(feature = "server")]
+pub mod subscription;
 
 #[cfg(feature = "server")]
 pub use database::{Database, DatabaseError, DatabaseSettings};

@@ -23,6 +23,7 @@ mod put;
 mod query;
 mod serve;
 mod size;
+mod subscription;
 mod verify;
 mod watch;
 
@@ -75,6 +76,9 @@ enum Command {
     Delete(delete::Delete),
     /// Print the changes of a collection as they commit
     Watch(watch::Watch),
+    /// Create, list, tail, acknowledge and delete subscriptions
+    #[command(subcommand)]
+    Subscription(subscription::Subscription),
     /// Print what a document was made of, and what it feeds
     Explain(explain::Explain),
     /// Compute everything again and compare it with what is stored
@@ -108,6 +112,7 @@ impl Cli {
             Command::Put(command) => command.run().await,
             Command::Delete(command) => command.run().await,
             Command::Watch(command) => command.run().await,
+            Command::Subscription(command) => command.run().await,
             Command::Explain(command) => command.run().await,
             Command::Verify(command) => command.run().await,
         }

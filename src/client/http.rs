@@ -230,6 +230,26 @@ impl Transport {
         }
     }
 
+    /// Opens a long answer, which may take as long as it likes once it has begun. Never sent again by itself: the next call
+    /// goes to the next server.
+    pub(super) async fn stream(&self, call: &Call) -> Result<Response, ClientError> {
+        if self.is_closed() {
+            return Err(ClientError::Closed);
+        }
+        let position = self.preferred.load(Ordering::Relaxed);
+        let url = self.url_at(position).to_owned();
+        let wait = self.timeout.saturating_add(call.extra_wait);
+        let error = match tokio::time::timeout(wait, self.request(call, &url).send()).await {
+            Ok(Ok(response)) if response.status().is_success() => return Ok(response),
+            Ok(Ok(response)) => return Err(refused(response, &call.name()).await.0),
+            Ok(Err(error)) => unanswered(&url, &error),
+            Err(_) => ClientError::Unanswered { url, reason: format!("no answer within {wait:?}") },
+        };
+        let next = (position + 1) % self.urls.len();
+        let _ = self.preferred.compare_exchange(position, next, Ordering::Relaxed, Ordering::Relaxed);
+        Err(error)
+    }
+
     /// Sends a request once, with a body that is made while it is sent; nothing bounds its time.
     ///
     /// # Errors

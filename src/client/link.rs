@@ -81,6 +81,11 @@ impl Link {
         self.transport.next_chunk(response).await
     }
 
+    /// Opens a long answer, once.
+    pub(super) async fn stream(&self, call: Call) -> Result<reqwest::Response, ClientError> {
+        self.transport.stream(&call).await
+    }
+
     /// Sends a long request once, with a body that is made while it is sent; nothing bounds its time.
     pub(super) async fn send_stream(&self, call: Call, body: reqwest::Body) -> Result<Answer, ClientError> {
         self.transport.send_stream(&call, body).await

@@ -20,6 +20,7 @@ use super::link::Link;
 use super::query::Query;
 use super::retry::RetryPolicy;
 use super::session::Session;
+use super::subscriptions::Subscriptions;
 
 /// How a store talks to its servers.
 #[derive(Clone, Debug)]
@@ -148,6 +149,12 @@ impl DocumentStore {
     #[must_use]
     pub fn identities(&self) -> Identities {
         Identities::new(self.clone())
+    }
+
+    /// The subscriptions of the database.
+    #[must_use]
+    pub fn subscriptions(&self) -> Subscriptions {
+        Subscriptions::new(self.clone())
     }
 
     /// What clients are told.

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{RecvTimeoutError, Sender};
 use parking_lot::Mutex;
 
-use super::tombstones::{Floors, Holds, TombstoneSettings, TombstoneStatus, status};
+use super::tombstones::{Holds, TombstoneSettings, TombstoneStatus, status};
 use super::{Database, DatabaseError};
 use crate::id::lower;
 use crate::index::registry::Registry;
@@ -31,7 +31,6 @@ pub(super) struct CleanUp {
 struct Rounds {
     store: Store,
     registry: Arc<Registry>,
-    floors: Floors,
     settings: TombstoneSettings,
     is_stopping: AtomicBool,
     /// By lower-cased collection: the etag through which its feed was looked at. Held for a whole round.
@@ -43,11 +42,10 @@ impl CleanUp {
     pub(super) fn start(
         store: Store,
         registry: Arc<Registry>,
-        floors: Floors,
         settings: TombstoneSettings,
     ) -> Result<Self, StoreError> {
         let (is_stopping, looked_through) = (AtomicBool::new(false), Mutex::default());
-        let rounds = Arc::new(Rounds { store, registry, floors, settings, is_stopping, looked_through });
+        let rounds = Arc::new(Rounds { store, registry, settings, is_stopping, looked_through });
         let (stop, stopped) = crossbeam_channel::bounded::<()>(0);
         let worker = Arc::clone(&rounds);
         let run = move || {
@@ -87,7 +85,7 @@ impl Drop for CleanUp {
 
 impl Rounds {
     fn holds(&self) -> Result<Holds, StoreError> {
-        Holds::read(&self.store, &self.registry, self.floors, &self.settings)
+        Holds::read(&self.store, &self.registry, &self.settings)
     }
 
     /// Removes what nobody needs; returns how many tombstones that were.

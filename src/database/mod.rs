@@ -34,6 +34,7 @@ use crate::script::{Fault, Limits};
 use crate::store::commit::{Committed, Expected};
 use crate::store::document::Document;
 use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
+use crate::subscription::Subscriptions;
 
 pub(crate) use attempts::Done;
 use attempts::Lines;
@@ -68,6 +69,7 @@ pub struct Database {
     hilo: Arc<HiloLines>,
     clean_up: Arc<CleanUp>,
     teller: Arc<Teller>,
+    subscriptions: Arc<Subscriptions>,
     lines: Arc<Lines>,
     /// Bounds the threads that async callers' identities and patches take.
     attempts: Arc<Semaphore>,
@@ -192,18 +194,19 @@ impl Database {
     /// Where another process has it open, its format is newer, or its storage fails.
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
         let store = Store::open(path, &settings.store)?;
+        // Before anything writes: versions that subscriptions have seen are kept from the first write on.
+        let subscriptions = Arc::new(Subscriptions::open(store.clone(), settings.script_limits.clone())?);
         let registry = Arc::new(Registry::open(store.clone(), settings.script_limits)?);
-        let clean_up =
-            match CleanUp::start(store.clone(), Arc::clone(&registry), |_| Ok(Vec::new()), settings.tombstones) {
-                Ok(clean_up) => Arc::new(clean_up),
-                Err(error) => {
-                    registry.close();
-                    return Err(error.into());
-                }
-            };
+        let clean_up = match CleanUp::start(store.clone(), Arc::clone(&registry), settings.tombstones) {
+            Ok(clean_up) => Arc::new(clean_up),
+            Err(error) => {
+                registry.close();
+                return Err(error.into());
+            }
+        };
         let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
         let (hilo, lines, teller) = (Arc::default(), Arc::default(), Arc::default());
-        Ok(Self { store, registry, hilo, clean_up, teller, lines, attempts })
+        Ok(Self { store, registry, hilo, clean_up, teller, subscriptions, lines, attempts })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
@@ -225,6 +228,11 @@ impl Database {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The subscriptions.
+    pub(crate) fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
     }
 
     /// Writes all of `writes` or nothing; blocks until durable. Identities skip taken numbers.

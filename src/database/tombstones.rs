@@ -15,8 +15,9 @@ use crate::id::lower;
 use crate::index::registry::Registry;
 use crate::store::changes::Feed;
 use crate::store::commit::now_micros;
-use crate::store::snapshot::{CollectionCount, Snapshot};
+use crate::store::snapshot::CollectionCount;
 use crate::store::{Store, StoreError};
+use crate::subscription::{Floor, floors};
 
 use super::clock::{self, micros};
 
@@ -46,20 +47,6 @@ pub struct TombstoneStatus {
     pub held_by: Option<String>,
 }
 
-/// What a subscription that delivers deletions still needs.
-#[derive(Clone, Debug)]
-pub(super) struct Floor {
-    /// Of which collection; `None`: of all.
-    pub(super) collection: Option<String>,
-    /// It has acknowledged everything through this etag.
-    pub(super) through: u64,
-    /// When somebody last used it, microseconds since 1970.
-    pub(super) touched_micros: i64,
-}
-
-/// Asks the subscriptions of a database.
-pub(super) type Floors = fn(&Snapshot<'_>) -> Result<Vec<Floor>, StoreError>;
-
 /// Somebody who needs the tombstones of a feed after an etag.
 #[derive(Clone, Debug)]
 struct Hold {
@@ -88,12 +75,7 @@ impl Default for TombstoneSettings {
 impl Holds {
     /// Asks everybody. What is durable is read first: whoever begins to read after that sees every deletion through it done
     /// already, and does not need its tombstone.
-    pub(super) fn read(
-        store: &Store,
-        registry: &Registry,
-        floors: Floors,
-        settings: &TombstoneSettings,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn read(store: &Store, registry: &Registry, settings: &TombstoneSettings) -> Result<Self, StoreError> {
         let durable = store.progress().durable;
         let now = now_micros();
         let mut holds = Vec::new();
@@ -109,7 +91,8 @@ impl Holds {
             holds.push(Hold { who: format!("index '{index}'"), collection, through });
         }
         let used_since = now.saturating_sub(micros(settings.subscription_idle_max));
-        holds.extend(floors(&store.snapshot())?.into_iter().filter_map(|floor| of_subscription(floor, used_since)));
+        let needed = floors(&store.snapshot())?;
+        holds.extend(needed.into_iter().filter_map(|floor| of_subscription(floor, used_since)));
         Ok(Self { durable, holds })
     }
 

@@ -4,7 +4,7 @@
 //!
 //! A [`Program`] is a checked definition that any thread may hold; a [`Runner`] is one thread's engine for it.
 //! Values cross this room's border in one canonical encoding ([`encoding`]), so that equal values are equal bytes. The
-//! walk: `program` compiles, `runner` calls, `host` shows documents, `functions` is what scripts can call.
+//! walk: `program` compiles, `runner` calls, `sieve` does both for subscriptions, `host` shows documents, `functions` is what scripts can call.
 
 pub mod encoding;
 mod engine;
@@ -16,6 +16,7 @@ pub mod number;
 mod problem;
 mod program;
 mod runner;
+pub mod sieve;
 mod state;
 mod watch;
 

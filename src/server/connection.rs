@@ -12,20 +12,25 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use super::files;
-use super::host::Host;
+use super::host::{Host, signalled};
 use super::node::Node;
 use super::registry::Databases;
 use super::router::{self, Shared};
 use super::settings::{ServerLimits, ServerSettings};
+use super::subscriptions;
 use crate::store::Memory;
 
 /// Requests at one moment on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 256;
+
+/// How long a connection is silent before it is asked whether it is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// How long to wait when the system has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -120,6 +125,7 @@ impl Server {
 
 /// The open connections.
 struct Connections {
+    host: Shared,
     builder: auto::Builder<TokioExecutor>,
     service: TowerToHyperService<axum::Router>,
     graceful: GracefulShutdown,
@@ -133,7 +139,8 @@ impl Connections {
         Self {
             builder: builder(limits),
             room: Arc::new(Semaphore::new(limits.connections_max)),
-            service: TowerToHyperService::new(router::router(host)),
+            service: TowerToHyperService::new(router::router(Arc::clone(&host))),
+            host,
             graceful: GracefulShutdown::new(),
             tasks: JoinSet::new(),
         }
@@ -159,22 +166,55 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(name: "server.nodelay.failed", %error, "a connection keeps small packets back");
         }
-        let connection =
-            self.builder.serve_connection_with_upgrades(TokioIo::new(stream), self.service.clone()).into_owned();
-        let watched = self.graceful.watch(connection);
+        // A client that vanished without a word is noticed also where nothing is sent to it.
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
+        if let Err(error) = SockRef::from(&stream).set_tcp_keepalive(&keepalive) {
+            tracing::debug!(name: "server.keepalive.failed", %error, "a connection is not watched");
+        }
+        let (host, builder, service) = (Arc::clone(&self.host), self.builder.clone(), self.service.clone());
+        let watcher = self.graceful.watcher();
         self.tasks.spawn(async move {
             let _permit = permit;
-            if let Err(error) = watched.await {
+            match protocol(&host, &stream).await {
+                Protocol::Http => {}
+                Protocol::Subscription => return subscriptions::tcp::serve(host, stream).await,
+                Protocol::None => return,
+            }
+            let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+            if let Err(error) = watcher.watch(connection).await {
                 tracing::debug!(name: "http.connection.broken", %error, "a connection broke");
             }
         });
     }
 
+    /// Waits for requests in hand; tasks of other protocols watch the signal to stop themselves.
     async fn finish(mut self, wait: Duration) {
         if tokio::time::timeout(wait, self.graceful.shutdown()).await.is_err() {
             tracing::warn!(name: "server.requests.cut", connections = self.tasks.len(), "requests were still in hand after shutdown_max and are cut off");
         }
         self.tasks.shutdown().await;
+    }
+}
+
+/// What is spoken on a connection.
+enum Protocol {
+    Http,
+    Subscription,
+    /// Nothing, and nothing will be.
+    None,
+}
+
+/// Tells by its first byte what is spoken on a connection. No HTTP request begins with `{`.
+async fn protocol(host: &Host, stream: &TcpStream) -> Protocol {
+    let (mut first, mut stopping) = ([0], host.stop_signal());
+    let peeked = tokio::select! {
+        peeked = tokio::time::timeout(host.settings.limits.head_timeout, stream.peek(&mut first)) => peeked,
+        () = signalled(&mut stopping) => return Protocol::None,
+    };
+    match peeked {
+        Ok(Ok(1)) if first == *b"{" => Protocol::Subscription,
+        Ok(Ok(1)) => Protocol::Http,
+        _ => Protocol::None,
     }
 }
 

@@ -41,6 +41,14 @@ pub(crate) mod names {
     pub(crate) const QUERY_INVALID: &str = "Raven.Client.Exceptions.InvalidQueryException";
     pub(crate) const QUERY_PARSE: &str = "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
     pub(crate) const ROUTE: &str = "Raven.Client.Exceptions.Routing.RouteNotFoundException";
+    pub(crate) const SUBSCRIPTION_CLOSED: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionClosedException";
+    pub(crate) const SUBSCRIPTION_INVALID: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInvalidStateException";
+    pub(crate) const SUBSCRIPTION_IN_USE: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInUseException";
+    pub(crate) const SUBSCRIPTION_MISSING: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionDoesNotExistException";
     pub(crate) const TIMEOUT: &str = "System.TimeoutException";
 }
 

@@ -52,6 +52,7 @@ mod settings;
 mod stats;
 mod stream;
 mod streams;
+mod subscriptions;
 mod tombstones;
 mod unsupported;
 mod verify_index;

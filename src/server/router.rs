@@ -21,7 +21,7 @@ use super::stream::Live;
 use super::{
     bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents, explain,
     hilo, identity, index_operations, index_reports, index_results, index_test, indexes, json_patch, multi_get, node,
-    observe, operations, progress, queries, stats, streams, tombstones, unsupported, verify_index,
+    observe, operations, progress, queries, stats, streams, subscriptions, tombstones, unsupported, verify_index,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -41,6 +41,8 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/cluster/node-info", get(node::node_info))
         .route("/configuration/client", get(configuration::server_wide))
         .route("/admin/configuration/client", put(configuration::put_server_wide))
+        .route("/info/tcp", get(subscriptions::manage::tcp_info))
+        .route("/info/remote-task/tcp", get(subscriptions::manage::tcp_info))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
         .route("/databases/_all_dbs", get(couch::list))
@@ -129,6 +131,7 @@ fn database_routes() -> Router<Shared> {
         .route("/changes", get(changes::open))
         .route("/_changes", get(couch::changes).post(couch::post_changes))
         .route("/_all_docs", get(couch::all_docs).post(couch::post_all_docs))
+        .merge(subscription_routes())
         .route("/configuration/client", get(configuration::client))
         .route("/admin/record", get(databases::record_of))
         .route("/admin/configuration/client", put(configuration::put_client))
@@ -136,6 +139,22 @@ fn database_routes() -> Router<Shared> {
         .route("/admin/tombstones/cleanup", post(tombstones::clean_up))
         .route("/admin/tombstones/state", get(tombstones::state))
         .route("/healthcheck", get(node::database_health))
+}
+
+fn subscription_routes() -> Router<Shared> {
+    use subscriptions::{manage, stream};
+
+    Router::new()
+        .route("/subscriptions", get(manage::list).put(manage::put).delete(manage::delete))
+        .route("/subscriptions/update", post(manage::update))
+        .route("/subscriptions/state", get(manage::state))
+        .route("/subscriptions/drop", post(manage::drop_connection))
+        .route("/subscriptions/faults", get(manage::faults))
+        .route("/subscriptions/stream", get(stream::stream))
+        .route("/subscriptions/ack", post(stream::acknowledge))
+        .route("/admin/tasks/state", post(manage::set_task_state))
+        .route("/task", get(manage::task))
+        .route("/info/tcp", get(manage::tcp_info_of))
 }
 
 /// What can be done with an index whose name is the path's last segment; also with one named `stats`. (One named `errors` is deleted by

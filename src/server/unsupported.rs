@@ -8,7 +8,7 @@ use super::error::{ApiError, names};
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
 const DATABASE_OPERATIONS: [(&str, &str); 36] = [
     ("streams", "this stream"),
-    ("subscriptions", "subscriptions"),
+    ("subscriptions", "this operation on subscriptions"),
     ("operations", "operations"),
     ("revisions", "revisions"),
     ("attachments", "attachments"),
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(status(method, path), 501, "{method} {path}");
         }
         let error = refusal(&Method::POST, "/databases/x/subscriptions");
-        assert_eq!(error.message(), "Treepie does not support subscriptions.");
+        assert_eq!(error.message(), "Treepie does not support this operation on subscriptions.");
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(super) const CLAIM: &str = "store/claim/";
 pub(super) const IDENTITY: &str = "store/identity/";
 /// The etag of the newest tombstone that was removed, u64; with `/` and a collection's lower-cased name that of the collection.
 pub(super) const PURGED: &str = "store/purged";
+/// Before the numbers of indexes: how complete what they wrote is.
+pub(super) const COMPLETE: &str = "store/complete/";
 /// Before names of configuration values.
 pub(super) const CONFIGURATION: &str = "store/configuration/";
 
@@ -32,6 +34,11 @@ pub(super) fn collection(lower_name: &str) -> String {
 /// The row of a claim.
 pub(super) fn claim(lower_collection: &str) -> String {
     format!("{CLAIM}{lower_collection}")
+}
+
+/// The row that says through which etag of its sources an index's results are complete, and with which of its runs.
+pub(super) fn complete(owner: u32) -> String {
+    format!("{COMPLETE}{owner:010}")
 }
 
 /// The row of an identity.
@@ -64,5 +71,6 @@ mod tests {
             ["store/collection/users", "store/claim/out", "store/identity/users|", "store/configuration/client"]
         );
         assert_eq!([PURGED, &purged("users")], ["store/purged", "store/purged/users"]);
+        assert_eq!(complete(7), "store/complete/0000000007");
     }
 }

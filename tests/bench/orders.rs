@@ -3,7 +3,7 @@
 //! Beside each figure stands the limit it is held against, measured in the same run with as little code as possible around it.
 //! `workload` makes the documents, `limits` measures the bare limits, `server` is the child under test, `http` talks to it,
 //! `updates` times single changes, `swap` a changed definition, `queries` asks, `soundness` verifies and fails, `names` the
-//! ways to name documents, `report` prints. Run by `scripts/bench`.
+//! ways to name documents, `subscriptions` what workers are given, `report` prints. Run by `scripts/bench`.
 #![allow(clippy::cast_precision_loss, reason = "figures for people, far below 2⁵²")]
 
 mod http;
@@ -13,6 +13,7 @@ mod queries;
 mod report;
 mod server;
 mod soundness;
+mod subscriptions;
 mod swap;
 mod updates;
 mod workload;
@@ -98,7 +99,8 @@ fn measure(
         build(&server, orders, script, bare, report)?;
     }
     queries::measure(&server, orders, report)?;
-    updates::measure(&server, orders, arguments.updates, bare_sync, report)?;
+    updates::measure(&server, orders, arguments.updates, bare_sync.clone(), report)?;
+    subscriptions::measure(&server, orders, arguments.updates, &bare_sync, report)?;
     soundness::measure(&server, orders, arguments.updates, bare_map[0], report)?;
     report.add(Figure::new("peak memory", server.peak_memory_mib()?, "MiB").aim("< 300"));
     report.add(Figure::new("documents alone, as JSON", orders.bytes() as f64 / MIB, "MiB"));

@@ -3,6 +3,7 @@
 
 mod documents;
 mod embedded;
+mod etl;
 mod explaining;
 mod feeds_by_curl;
 mod flights;
@@ -12,6 +13,7 @@ mod program;
 mod query;
 mod readme;
 mod serve;
+mod subscription;
 mod trouble;
 mod trying_out;
 mod verifying;

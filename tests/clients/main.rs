@@ -56,6 +56,11 @@ fn python_asks_questions() {
 }
 
 #[test]
+fn node_subscribes() {
+    node("subscriptions.test.js");
+}
+
+#[test]
 fn python_names_documents_in_every_way() {
     python("test_names");
 }
@@ -68,6 +73,11 @@ fn python_reads_and_writes_documents() {
 #[test]
 fn python_administers_databases_and_indexes() {
     python("test_administration");
+}
+
+#[test]
+fn python_subscribes() {
+    python("test_subscriptions");
 }
 
 /// A server on a free port with a directory of its own; it is killed when dropped.

@@ -96,7 +96,7 @@ async fn what_treepie_does_not_have_is_501_by_name() {
     for (method, path, word) in [
         (Method::PATCH, "/databases/db/queries?queryHash=1", "patching by query"),
         (Method::GET, "/databases/db/streams/timeseries", "stream"),
-        (Method::PUT, "/databases/db/subscriptions", "subscriptions"),
+        (Method::POST, "/databases/db/subscriptions/try", "subscriptions"),
         (Method::PATCH, "/databases/db/docs?id=a", "patches"),
         (Method::GET, "/databases/db/revisions?id=a", "revisions"),
         (Method::PUT, "/databases/db/attachments?id=a", "attachments"),

@@ -10,6 +10,7 @@ use siphasher::sip128::{Hasher128 as _, SipHasher24};
 use super::super::fault::Finding;
 use super::super::state::State;
 use super::super::{Fault, Limits, PlainKey, Program, Source, SourceCollection, Texts};
+use super::rewrite::ROLES;
 use super::text::Text;
 use crate::id::lower;
 
@@ -31,9 +32,9 @@ impl Compiled {
         }
         let alone = texts.maps.len() == 1 && texts.reduce.is_none();
         let label = |i: usize| if alone { "script".to_owned() } else { format!("Maps[{i}]") };
-        let maps = texts.maps.iter().enumerate().map(|(i, text)| Text::compile(text, &label(i), state));
+        let maps = texts.maps.iter().enumerate().map(|(i, text)| Text::compile(text, &label(i), state, &ROLES));
         let maps = maps.collect::<Result<_, _>>()?;
-        let reduce = texts.reduce.as_ref().map(|text| Text::compile(text, "Reduce", state)).transpose()?;
+        let reduce = texts.reduce.as_ref().map(|text| Text::compile(text, "Reduce", state, &ROLES)).transpose()?;
         Ok(Self { maps, reduce })
     }
 

@@ -27,15 +27,20 @@ pub(in crate::script) struct Text {
 }
 
 impl Text {
-    /// Compiles, checks, and runs the top level once.
-    pub(in crate::script) fn compile(text: &str, label: &str, state: &Rc<State>) -> Result<Self, Fault> {
+    /// Compiles, checks, and runs the top level once. `roles` are the functions that others call.
+    pub(in crate::script) fn compile(
+        text: &str,
+        label: &str,
+        state: &Rc<State>,
+        roles: &[&str],
+    ) -> Result<Self, Fault> {
         let refuse = |finding: fault::Finding| finding.into_fault(label);
         check_length(text, &state.limits).map_err(refuse)?;
         let seen = Rc::new(RefCell::new(Seen::new()));
         let mut engine = engine::bare(state);
         observe(&mut engine, &seen);
         let ast = engine.compile(text).map_err(|error| fault::from_parse_error(&error).into_fault(label))?;
-        check::check(&ast).map_err(refuse)?;
+        check::check(&ast, roles).map_err(refuse)?;
         let loads = check::loads(&ast).map_err(refuse)?;
         engine::equip(&mut engine, state, &seen.borrow().names);
         let functions = rewrite::functions(&ast);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn change(id: &str, collection: &str) -> Change {
-        Change { etag: 1, kind: ChangeKind::Put, id: id.to_owned(), collection: collection.to_owned() }
+        Change { etag: 1, kind: ChangeKind::Put, id: id.to_owned(), collection: collection.to_owned(), run: None }
     }
 
     #[test]

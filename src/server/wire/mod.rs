@@ -16,6 +16,7 @@ pub(crate) mod patch;
 pub(crate) mod progress;
 pub(crate) mod query;
 pub(crate) mod stats;
+pub(crate) mod subscription;
 pub(crate) mod text;
 pub(crate) mod tombstones;
 pub(crate) mod tryout;

@@ -7,6 +7,7 @@
 //!
 //! Next on the walk: `queue`, `pipeline`, `plan`, `rows`; then `store::changes`.
 
+mod bells;
 mod pipeline;
 mod plan;
 mod progress;
@@ -14,6 +15,7 @@ mod queue;
 mod rows;
 mod state;
 
+pub(super) use bells::Bells;
 pub(crate) use pipeline::now_micros;
 pub(super) use pipeline::{Committer, Shared, own_row};
 pub(super) use progress::Progression;
@@ -42,6 +44,9 @@ pub struct Commit {
     pub purges: Vec<Purge>,
     /// Whether the answer waits for a sync.
     pub wait: Wait,
+    /// Of an index: the etag of its sources through which its results are complete with this commit; `None` in the middle of
+    /// a build. Told to those who read the results.
+    pub complete_through: Option<u64>,
 }
 
 /// Who writes.

@@ -18,12 +18,15 @@ use crate::store::document::Document;
 use crate::store::engine::Engine;
 use crate::store::keyspace::{CollectionNumber, Family, after_prefix};
 use crate::store::meta;
+use crate::store::previous::Keeper;
 
 /// What has to be written for an accepted commit, in order, besides its index rows.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) effects: Vec<Effect>,
     pub(super) results: Vec<OperationResult>,
+    /// The last etag that is given out with this commit.
+    pub(super) last_etag: u64,
 }
 
 /// One thing to write.
@@ -39,6 +42,8 @@ pub(super) enum Effect {
     PutTombstone { lower: String, former: Arc<Version>, etag: u64 },
     /// A tombstone goes.
     RemoveTombstone { lower: String, collection: CollectionNumber },
+    /// A version that is overwritten or deleted is kept for a reader that has seen it.
+    KeepPrevious { lower: String, reader: u64, etag: u64 },
     /// A claim comes or goes.
     Claim { lower_collection: String, claim: Option<ClaimRecord> },
 }
@@ -49,6 +54,8 @@ pub(super) struct Planner<'p> {
     pub(super) rules: &'p IdRules,
     pub(super) incarnation: &'p str,
     pub(super) now_micros: i64,
+    /// For whom versions are kept.
+    pub(super) keepers: &'p [Keeper],
 }
 
 impl Planner<'_> {
@@ -106,6 +113,7 @@ impl Planner<'_> {
                 plan.effects.push(Effect::Claim { lower_collection, claim: None });
             }
         }
+        plan.last_etag = state.totals.last_etag;
         Ok(plan)
     }
 
@@ -135,6 +143,7 @@ impl Planner<'_> {
         let lower = || id.lower().to_owned();
         let mut documents = 1;
         if let Some(former) = former {
+            self.keep(state, plan, id.lower(), &former);
             plan.effects.push(Effect::RemoveFeedRows { collection: former.collection, etag: former.etag });
             if former.collection == collection {
                 documents = 0;
@@ -193,6 +202,7 @@ impl Planner<'_> {
             plan.results.push(result);
             return Ok(());
         };
+        self.keep(state, plan, id.lower(), &former);
         let (etag, lower) = (state.next_etag(), id.lower().to_owned());
         state.count(former.collection, -1, 1, Some(etag));
         state.set_version(&lower, None);
@@ -216,6 +226,18 @@ impl Planner<'_> {
         plan.effects.push(Effect::RemoveTombstone { lower: lower.clone(), collection: *collection });
         plan.effects.push(Effect::RemoveFeedRows { collection: *collection, etag: *etag });
         Ok(())
+    }
+
+    /// Keeps a version that is about to go for those who have seen it.
+    fn keep(&self, state: &State, plan: &mut Plan, lower: &str, former: &Version) {
+        for keeper in self.keepers {
+            if former.etag <= keeper.seen_through
+                && keeper.collection == state.collections.lower_name(former.collection)
+            {
+                let (lower, etag) = (lower.to_owned(), former.etag);
+                plan.effects.push(Effect::KeepPrevious { lower, reader: keeper.reader, etag });
+            }
+        }
     }
 
     /// Finishes the id of a put.

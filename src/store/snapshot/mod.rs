@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rocksdb::ReadOptions;
 
-use super::changes::{Change, Changes, Feed};
+use super::changes::{Change, Changes, Feed, Run};
 use super::codec::{self, ClaimRecord, CollectionRecord, TotalsRecord};
 use super::collections::{self, Names};
 use super::document::StoredDocument;
@@ -261,6 +261,17 @@ impl<'a> Snapshot<'a> {
     pub fn claim(&self, collection: &str) -> Result<Option<Claim>, StoreError> {
         let claim = self.decode_meta::<ClaimRecord>(&meta::claim(&lower(collection)))?;
         Ok(claim.map(|ClaimRecord { owner, owner_name, collection }| Claim { collection, owner, owner_name }))
+    }
+
+    /// Tells through which etag of its sources the index that owns a collection has made its results complete, and with which
+    /// run; `None` where the collection has no owner, or its first build has not ended.
+    ///
+    /// # Errors
+    /// A read failed or a row is damaged.
+    pub(crate) fn complete(&self, collection: &str) -> Result<Option<Run>, StoreError> {
+        let Some(claim) = self.claim(collection)? else { return Ok(None) };
+        let complete = self.decode_meta::<(u64, u64)>(&meta::complete(claim.owner))?;
+        Ok(complete.map(|(number, through)| Run { number, complete_through: Some(through) }))
     }
 
     /// Reads one index or `meta` row.
