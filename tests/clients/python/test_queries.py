@@ -59,7 +59,7 @@ class Queries(StoreTest):
             page = session.query(object_type=Order).order_by("total", OrderingType.FLOAT).skip(1).take(1)
             self.assertEqual([order.total for order in page], [20])
             self.assertEqual(session.query(object_type=Order).where_equals("customer", "users/1").count(), 2)
-            self.assertFalse(session.query(object_type=Order).where_equals("total", 99).any())
+            self.assertEqual(session.query(object_type=Order).where_equals("total", 99).count(), 0)
             self.assertEqual(session.query(object_type=Order).order_by("total").first().total, 10.5)
             self.assertEqual(session.query(object_type=Order).where_equals("total", 20).single().total, 20)
 
