@@ -96,6 +96,28 @@ fn database_routes() -> Router<Shared> {
         .route("/stats", get(stats::stats))
         .route("/stats/essential", get(stats::stats))
         .route("/stats/detailed", get(stats::detailed))
+        .merge(index_routes())
+        .route("/explain", get(explain::run))
+        .route("/hilo/next", get(hilo::next))
+        .route("/hilo/return", put(hilo::give_back))
+        .route("/identity/next", post(identity::next))
+        .route("/identity/seed", post(identity::seed))
+        .route("/debug/identities", get(identity::list))
+        .route("/changes", get(changes::open))
+        .route("/_changes", get(couch::changes).post(couch::post_changes))
+        .route("/_all_docs", get(couch::all_docs).post(couch::post_all_docs))
+        .merge(subscription_routes())
+        .route("/configuration/client", get(configuration::client))
+        .route("/admin/record", get(databases::record_of))
+        .route("/admin/configuration/client", put(configuration::put_client))
+        .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
+        .route("/admin/tombstones/cleanup", post(tombstones::clean_up))
+        .route("/admin/tombstones/state", get(tombstones::state))
+        .route("/healthcheck", get(node::database_health))
+}
+
+fn index_routes() -> Router<Shared> {
+    Router::new()
         .route(
             "/indexes",
             get(indexes::list).put(indexes::put_definitions).delete(indexes::delete).fallback(index_operations::reset),
@@ -120,25 +142,8 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/progress", named().get(progress::progress))
         .route("/indexes/test", named().post(index_test::run))
         .route("/indexes/verify", named().get(verify_index::report).post(verify_index::repair))
-        .route("/explain", get(explain::run))
         .route("/indexes/{name}", named().get(indexes::show))
         .route("/indexes/{name}/results", get(index_results::get).post(index_results::post))
-        .route("/hilo/next", get(hilo::next))
-        .route("/hilo/return", put(hilo::give_back))
-        .route("/identity/next", post(identity::next))
-        .route("/identity/seed", post(identity::seed))
-        .route("/debug/identities", get(identity::list))
-        .route("/changes", get(changes::open))
-        .route("/_changes", get(couch::changes).post(couch::post_changes))
-        .route("/_all_docs", get(couch::all_docs).post(couch::post_all_docs))
-        .merge(subscription_routes())
-        .route("/configuration/client", get(configuration::client))
-        .route("/admin/record", get(databases::record_of))
-        .route("/admin/configuration/client", put(configuration::put_client))
-        .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
-        .route("/admin/tombstones/cleanup", post(tombstones::clean_up))
-        .route("/admin/tombstones/state", get(tombstones::state))
-        .route("/healthcheck", get(node::database_health))
 }
 
 fn subscription_routes() -> Router<Shared> {

@@ -45,13 +45,13 @@ async fn the_document_that_was_stored_last_stays() {
 async fn read_slowly(mut stream: TcpStream, given: &AtomicUsize, ahead_most: &AtomicUsize) {
     let mut seen = Vec::new();
     let mut taken = 0;
+    let mut piece = vec![0; 64 * 1024];
     loop {
         // On one thread: the writer goes on until it must wait.
         for _ in 0..200 {
             tokio::task::yield_now().await;
         }
         ahead_most.fetch_max(given.load(Ordering::SeqCst).saturating_sub(taken), Ordering::SeqCst);
-        let mut piece = [0; 64 * 1024];
         let read = stream.read(&mut piece).await.unwrap();
         seen.extend_from_slice(&piece[..read]);
         let text = String::from_utf8_lossy(&seen);

@@ -244,13 +244,13 @@ proptest! {
             let total = sqlite(&connection, &sql).len() as u64;
             let list = |orders: Vec<&str>| orders.join(", ");
             if !orders.is_empty() {
-                rql += &format!(" order by {}", list(orders.iter().map(|order| order.rql.as_str()).collect()));
+                rql = format!("{rql} order by {}", list(orders.iter().map(|order| order.rql.as_str()).collect()));
             }
             let parts = orders.iter().map(|order| order.sql.as_str()).chain(["id"]).collect();
-            sql += &format!(" ORDER BY {}", list(parts));
+            sql = format!("{sql} ORDER BY {}", list(parts));
             if let Some((offset, limit)) = page {
-                rql += &format!(" limit {offset}, {limit}");
-                sql += &format!(" LIMIT {limit} OFFSET {offset}");
+                rql = format!("{rql} limit {offset}, {limit}");
+                sql = format!("{sql} LIMIT {limit} OFFSET {offset}");
             }
             let (found, counted) = treepie(&world, &rql);
             prop_assert_eq!(&found, &sqlite(&connection, &sql), "{}\n{}", rql, sql);
