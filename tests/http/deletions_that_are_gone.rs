@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::subscription::{Stream, acknowledge, create, put_numbered};
 use crate::support::TestServer;
 
 /// A server that keeps no tombstones when it is told to clean up.
@@ -113,4 +114,35 @@ async fn who_holds_tombstones_back_can_be_seen() {
     let line = &state["Results"][0];
     assert_eq!((&line["Collection"], &line["Tombstones"]), (&json!("Items"), &json!(1)));
     assert_eq!(line["HeldBy"], "index 'Counts'");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_keeps_the_deletions_it_has_to_deliver_and_is_told_when_it_was_left_behind() {
+    let (server, directory) = forgetful().await;
+    put_numbered(&server, "Items", 1..=3).await;
+    create(&server, "from Items (Deletes = true)", json!({})).await;
+    let mut stream = Stream::open(&server, "s", "").await;
+    assert_eq!(stream.batch().await.ids(), ["items/1", "items/2", "items/3"]);
+    stream.acknowledge(&server, "s").await;
+    drop(stream);
+    server.delete("/databases/db/docs?id=items/2").await;
+    assert_eq!(clean_up(&server).await, 0, "it has not been delivered");
+    let held = server.get("/databases/db/admin/tombstones/state").await.json();
+    assert!(held["Results"][0]["HeldBy"].as_str().unwrap().contains("subscription"), "{held}");
+    server.stop().await;
+    let server = TestServer::start_as(directory.path(), |settings| {
+        settings.database.tombstones.kept_min = Duration::ZERO;
+        settings.database.tombstones.subscription_idle_max = Duration::ZERO;
+    })
+    .await;
+    assert_eq!(clean_up(&server).await, 1, "nobody has used it for long enough");
+    let refused = server.get("/databases/db/subscriptions/stream?name=s").await;
+    refused.assert_error(409, "SubscriptionInvalidStateException", &["through etag 4", "come to 3", "BeginningOfTime"]);
+    let again = json!({ "Name": "s", "Query": "from Items (Deletes = true)", "ChangeVector": "BeginningOfTime" });
+    let updated = server.send(Method::POST, "/databases/db/subscriptions/update", again.to_string()).await;
+    assert!(updated.status.is_success(), "{}", updated.text());
+    let mut stream = Stream::open(&server, "s", "").await;
+    assert_eq!(stream.batch().await.ids(), ["items/1", "items/3"]);
+    assert_eq!(acknowledge(&server, "s", "&through=3").await.status, StatusCode::NO_CONTENT);
+    server.stop().await;
 }
