@@ -7,18 +7,23 @@
 //! Next on the walk: `serve`.
 
 mod api;
+mod backup;
+mod cert;
+mod credentials;
 mod delete;
 mod document;
+mod export;
 mod failure;
 mod get;
 mod index;
 mod json;
+mod key;
 mod list;
 mod load;
 mod output;
 mod put;
 mod serve;
-mod size;
+mod settings;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
@@ -68,6 +73,20 @@ enum Command {
     Delete(delete::Delete),
     /// Print the changes of a collection as they commit
     Watch(watch::Watch),
+    /// Take a backup of a database, while it is in use
+    Backup(backup::Backup),
+    /// Make a new database of a backup
+    Restore(backup::Restore),
+    /// Write a database as JSON lines
+    Export(export::Export),
+    /// Read a database from JSON lines
+    Import(export::Import),
+    /// Make, list and delete API keys
+    #[command(subcommand)]
+    Key(key::Key),
+    /// Make certificates, and say which get in
+    #[command(subcommand)]
+    Cert(cert::Cert),
 }
 
 /// Which server and database a command talks to.
@@ -79,6 +98,8 @@ pub(crate) struct Target {
     /// The database
     #[arg(short, long, env = "TREEPIE_DATABASE", default_value = "main", value_name = "NAME")]
     pub(crate) database: String,
+    #[command(flatten)]
+    pub(crate) credentials: credentials::Credentials,
 }
 
 impl Cli {
@@ -96,6 +117,12 @@ impl Cli {
             Command::Put(command) => command.run().await,
             Command::Delete(command) => command.run().await,
             Command::Watch(command) => command.run().await,
+            Command::Backup(command) => command.run().await,
+            Command::Restore(command) => command.run().await,
+            Command::Export(command) => command.run().await,
+            Command::Import(command) => command.run().await,
+            Command::Key(command) => command.run(),
+            Command::Cert(command) => command.run(),
         }
     }
 }

@@ -6,26 +6,44 @@ use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio_rustls::server::TlsStream;
+use tower::ServiceExt as _;
 
+use super::access::{self, Peer};
+use super::exposure;
 use super::files;
-use super::host::Host;
+use super::host::{Host, Parts, signalled};
 use super::node::Node;
 use super::registry::Databases;
 use super::router::{self, Shared};
 use super::settings::{ServerLimits, ServerSettings};
+use super::tls::{self, Tls};
+use crate::access::Access;
 use crate::store::Memory;
 
 /// Requests at one moment on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 256;
+
+/// The first byte of every TLS connection.
+const TLS_HANDSHAKE: u8 = 22;
+
+/// How long databases may take to close, at least, after the last request was cut off.
+const CLOSE_MIN: Duration = Duration::from_secs(1);
+
+/// Requests that are named when they are cut off.
+const CUT_SHOWN: usize = 20;
 
 /// How long to wait when the system has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -60,7 +78,8 @@ impl Server {
     /// others; its paths answer with the error.
     ///
     /// # Errors
-    /// The data directory can't be made or read, or another server uses it, or the address can't be bound.
+    /// The data directory can't be made or read, or another server uses it, or the address can't be bound, or the settings
+    /// would open the door further than they say in so many words ([`super::Exposure`]).
     ///
     /// # Cost
     /// As long as the slowest database takes to open; several are opened at once.
@@ -69,15 +88,20 @@ impl Server {
         // One budget for all databases: a budget for each would grow with their number.
         let store = &mut database.store;
         store.memory.get_or_insert_with(|| Memory::new(store.write_buffer_bytes, store.block_cache_bytes));
+        let guarded = settings.clone();
         let opening = tokio::task::spawn_blocking(move || {
             std::fs::create_dir_all(&data)?;
             let lock = files::lock(&data)?;
+            let access = Access::open(&data).map_err(io::Error::other)?;
+            exposure::check(&guarded, access.is_required())?;
+            let tls = guarded.tls.map(Tls::open).transpose()?;
             let node = Node::open(&data, &database.store.id_rules)?;
-            Ok::<_, io::Error>((lock, node, Databases::open(&data, database)?))
+            let databases = Databases::open(&data, database)?;
+            Ok::<_, io::Error>((lock, Parts { databases, node, access, tls }))
         });
         let listener = TcpListener::bind(settings.listen).await?;
-        let (lock, node, databases) = opening.await.map_err(io::Error::other)??;
-        Ok(Self { listener, host: Arc::new(Host::new(settings, databases, node)), lock })
+        let (lock, parts) = opening.await.map_err(io::Error::other)??;
+        Ok(Self { listener, host: Arc::new(Host::new(settings, parts)), lock })
     }
 
     /// The address that the server listens on, with the real port.
@@ -101,6 +125,7 @@ impl Server {
         let limits = host.settings.limits.clone();
         let mut connections = Connections::new(Arc::clone(&host));
         tracing::info!(name: "server.started", address = ?listener.local_addr().ok(), "the server listens");
+        tokio::spawn(access::follow_files(Arc::clone(&host)));
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             tokio::select! {
@@ -111,8 +136,10 @@ impl Server {
         tracing::info!(name: "server.stopping", "the server stops: no new connections, requests in hand finish");
         drop(listener);
         host.stop();
+        let deadline = Instant::now() + limits.shutdown_max;
         connections.finish(limits.shutdown_max).await;
-        host.databases.close_all(limits.shutdown_max).await;
+        let left = deadline.saturating_duration_since(Instant::now());
+        host.databases.close_all(left.max(CLOSE_MIN)).await;
         tracing::info!(name: "server.stopped", "the server has stopped");
         Ok(())
     }
@@ -120,20 +147,27 @@ impl Server {
 
 /// The open connections.
 struct Connections {
-    builder: auto::Builder<TokioExecutor>,
-    service: TowerToHyperService<axum::Router>,
+    host: Shared,
+    http: Http,
     graceful: GracefulShutdown,
     tasks: JoinSet<()>,
     room: Arc<Semaphore>,
+}
+
+/// What a connection is served with.
+#[derive(Clone)]
+struct Http {
+    builder: auto::Builder<TokioExecutor>,
+    router: axum::Router,
 }
 
 impl Connections {
     fn new(host: Shared) -> Self {
         let limits = &host.settings.limits;
         Self {
-            builder: builder(limits),
+            http: Http { builder: builder(limits), router: router::router(Arc::clone(&host)) },
             room: Arc::new(Semaphore::new(limits.connections_max)),
-            service: TowerToHyperService::new(router::router(host)),
+            host,
             graceful: GracefulShutdown::new(),
             tasks: JoinSet::new(),
         }
@@ -159,22 +193,82 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(name: "server.nodelay.failed", %error, "a connection keeps small packets back");
         }
-        let connection = self.builder.serve_connection(TokioIo::new(stream), self.service.clone()).into_owned();
-        let watched = self.graceful.watch(connection);
+        let (host, http, watcher) = (Arc::clone(&self.host), self.http.clone(), self.graceful.watcher());
         self.tasks.spawn(async move {
-            let _permit = permit;
-            if let Err(error) = watched.await {
-                tracing::debug!(name: "http.connection.broken", %error, "a connection broke");
+            let _held = (permit, host.counts.connected());
+            let Some(tls) = &host.tls else {
+                http.serve(stream, Peer::default(), watcher).await;
+                return;
+            };
+            if let Some(stream) = handshake(&host, tls, stream).await {
+                let peer = Peer { certificate: tls::client_certificate(&stream) };
+                http.serve(stream, peer, watcher).await;
             }
         });
     }
 
     async fn finish(mut self, wait: Duration) {
         if tokio::time::timeout(wait, self.graceful.shutdown()).await.is_err() {
-            tracing::warn!(name: "server.requests.cut", connections = self.tasks.len(), "requests were still in hand after shutdown_max and are cut off");
+            let in_hand = self.host.list_in_hand();
+            let count = in_hand.len();
+            tracing::warn!(name: "server.requests.cut", count, "requests were still in hand after shutdown_max and are cut off");
+            for (request, age) in in_hand.into_iter().take(CUT_SHOWN) {
+                tracing::warn!(name: "server.request.cut", %request, ?age, "this request is cut off; what it had not been answered may be done or not");
+            }
         }
         self.tasks.shutdown().await;
     }
+}
+
+impl Http {
+    /// Serves one connection to its end.
+    async fn serve<S>(self, stream: S, peer: Peer, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = self.router.map_request(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer.clone());
+            request
+        });
+        let service = TowerToHyperService::new(service);
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(name: "http.connection.broken", %error, "a connection broke");
+        }
+    }
+}
+
+/// Begins TLS; `None` where the client does not, takes too long, or the server stops.
+async fn handshake(host: &Shared, tls: &Tls, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+    let mut stopping = host.stop_signal();
+    let begun = tokio::time::timeout(host.settings.limits.head_timeout, async {
+        let mut first = [0];
+        if stream.peek(&mut first).await? > 0 && first != [TLS_HANDSHAKE] {
+            refuse_plain_text(stream).await?;
+            return Err(io::Error::other("the client does not speak TLS"));
+        }
+        tls.accept(stream).await
+    });
+    let begun = tokio::select! {
+        begun = begun => begun.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut))),
+        () = signalled(&mut stopping) => return None,
+    };
+    begun
+        .inspect_err(|error| tracing::debug!(name: "tls.refused", %error, "a connection has not become one of TLS"))
+        .ok()
+}
+
+/// Tells a client that begins without TLS what is the matter.
+async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
+    let text = "This server speaks TLS: use https:// in place of http://.\n";
+    let answer = format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    // What the client has sent is read first: a connection closed over unread bytes is reset, and the answer lost.
+    let _ = stream.read(&mut [0; 8 * 1024]).await?;
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await
 }
 
 fn builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {

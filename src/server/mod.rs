@@ -6,6 +6,8 @@
 //!
 //! Next on the walk: `connection`, `router`.
 
+mod access;
+mod backups;
 mod body;
 mod bulk;
 mod bulk_insert;
@@ -19,6 +21,7 @@ mod delete_by_query;
 mod documents;
 mod drain;
 mod error;
+mod exposure;
 mod feed;
 mod files;
 mod hilo;
@@ -31,6 +34,7 @@ mod index_wait;
 mod indexes;
 mod json;
 mod listing;
+mod metrics;
 mod multi_get;
 mod node;
 mod observe;
@@ -43,8 +47,11 @@ mod settings;
 mod stats;
 mod stream;
 mod streams;
+mod tls;
+mod transfer;
 mod unsupported;
 mod wire;
 
 pub use connection::Server;
-pub use settings::{ServerLimits, ServerSettings};
+pub use settings::{Exposure, ServerLimits, ServerSettings};
+pub use tls::TlsFiles;

@@ -19,8 +19,9 @@ use super::host::Host;
 use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
-    bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo, identity,
-    index_operations, index_reports, indexes, multi_get, node, observe, operations, stats, streams, unsupported,
+    backups, bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo,
+    identity, index_operations, index_reports, indexes, metrics, multi_get, node, observe, operations, stats, streams,
+    transfer, unsupported,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -35,6 +36,7 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/build/version", get(node::build_version))
         .route("/healthz", get(node::healthz))
         .route("/readyz", get(node::readyz))
+        .route("/metrics", get(metrics::metrics))
         .route("/topology", get(node::topology))
         .route("/cluster/topology", get(node::cluster_topology))
         .route("/cluster/node-info", get(node::node_info))
@@ -42,6 +44,8 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/admin/configuration/client", put(configuration::put_server_wide))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
+        .route("/admin/backups", get(backups::list_all))
+        .route("/admin/restore", post(backups::restore))
         .nest("/databases/{db}", database_routes())
         .fallback(unsupported::refuse)
         .method_not_allowed_fallback(unsupported::refuse)
@@ -112,8 +116,11 @@ fn database_routes() -> Router<Shared> {
         .route("/_changes", get(changes::changes))
         .route("/configuration/client", get(configuration::client))
         .route("/admin/record", get(databases::record_of))
+        .route("/admin/backup", get(backups::list).post(backups::take))
         .route("/admin/configuration/client", put(configuration::put_client))
         .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
+        .route("/export", get(transfer::export))
+        .route("/import", post(transfer::import))
         .route("/healthcheck", get(node::database_health))
 }
 

@@ -1,6 +1,8 @@
 //! The real `treepie` program against a real server process: every command, what it prints, and its exit codes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod access;
+mod backup;
 mod documents;
 mod embedded;
 mod flights;
@@ -9,5 +11,6 @@ mod load;
 mod program;
 mod readme;
 mod serve;
+mod settings;
 mod trouble;
 mod watch;

@@ -6,6 +6,8 @@
     reason = "a test that meets what it does not expect has failed"
 )]
 
+mod access;
+mod backups;
 mod batches;
 mod bulk_inserts;
 mod change_feed;
@@ -15,6 +17,7 @@ mod configuration_of_names;
 mod databases;
 mod documents;
 mod expectations;
+mod exports;
 mod hilo_ranges_never_overlap;
 mod identities_by_request;
 mod ids_on_the_url;
@@ -22,6 +25,7 @@ mod indexes;
 mod json_that_parsers_disagree_on;
 mod limits;
 mod lists;
+mod metrics;
 mod nodes_and_routes;
 mod reads_together_and_streams;
 mod rubbish_on_the_wire;

@@ -1,5 +1,6 @@
 //! The JSON of the HTTP interface, as RavenDB's clients read and write it. Its casing and its oddities stay in here.
 
+pub(crate) mod backup;
 pub(crate) mod configuration;
 pub(crate) mod database;
 pub(crate) mod definition;
@@ -9,3 +10,4 @@ pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod stats;
 pub(crate) mod text;
+pub(crate) mod transfer;
