@@ -109,12 +109,22 @@ fn write(taking: &Taking<'_>, mut manifest: Manifest, part: &Path) -> Result<(Ma
     Ok((manifest, copied_bytes))
 }
 
-/// The files of a checkpoint: all but RocksDB's notes and its lock.
+/// Whether a file of a checkpoint is part of the database, and not one of RocksDB's notes.
+fn is_part(name: &str) -> bool {
+    const ENDINGS: [&str; 3] = [".sst", ".blob", ".log"];
+    const BEGINNINGS: [&str; 2] = ["MANIFEST-", "OPTIONS-"];
+    name == "CURRENT"
+        || name == "IDENTITY"
+        || ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// The files of a checkpoint that make the database.
 fn names(staging: &Path) -> Result<Vec<String>, BackupError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(staging).map_err(BackupError::file("listing", staging))? {
         let name = entry.map_err(BackupError::file("listing", staging))?.file_name();
-        if let Some(name) = name.to_str().filter(|name| !name.starts_with("LO")) {
+        if let Some(name) = name.to_str().filter(|name| is_part(name)) {
             names.push(name.to_owned());
         }
     }

@@ -132,7 +132,12 @@ impl Api {
                 notice(&format!("created database '{}'", self.database));
                 Ok(())
             }
-            Err(CallError::Refused(refusal)) if refusal.status == StatusCode::CONFLICT => Ok(()),
+            // Whoever may not create databases may write to one that is there; if none is, the next request says so.
+            Err(CallError::Refused(refusal))
+                if matches!(refusal.status, StatusCode::CONFLICT | StatusCode::FORBIDDEN) =>
+            {
+                Ok(())
+            }
             Err(error) => Err(self.failure(error)),
         }
     }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use reqwest::{Certificate, ClientBuilder, Identity, header};
+use reqwest::ClientBuilder;
+use treepie::client;
 
 use super::Failure;
 
@@ -34,39 +35,23 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Adds them to what an HTTP client is made of.
+    /// Reads their files and adds them to what an HTTP client is made of.
     ///
     /// # Errors
     /// A file can't be read, or does not hold what it should.
-    pub(crate) fn apply(&self, mut client: ClientBuilder) -> Result<ClientBuilder, Failure> {
-        if let Some(file) = &self.ca {
-            let issuers = Certificate::from_pem_bundle(&read(file)?).map_err(|error| bad(file, &error))?;
-            for issuer in issuers {
-                client = client.add_root_certificate(issuer);
-            }
-        }
-        if let Some(file) = &self.certificate {
-            client = client.identity(Identity::from_pem(&read(file)?).map_err(|error| bad(file, &error))?);
-        }
-        let key = match (&self.key, &self.key_file) {
+    pub(crate) fn apply(&self, client: ClientBuilder) -> Result<ClientBuilder, Failure> {
+        let mut credentials = client::Credentials::default();
+        credentials.issuer = self.ca.as_ref().map(read).transpose()?;
+        credentials.certificate = self.certificate.as_ref().map(read).transpose()?;
+        credentials.api_key = match (&self.key, &self.key_file) {
             (Some(key), _) => Some(key.clone()),
             (None, Some(file)) => Some(String::from_utf8_lossy(&read(file)?).into_owned()),
             (None, None) => None,
         };
-        if let Some(key) = key {
-            let mut value = header::HeaderValue::from_str(&format!("Bearer {}", key.trim()))
-                .map_err(|_| Failure::usage("the API key holds characters that no key has"))?;
-            value.set_sensitive(true);
-            client = client.default_headers([(header::AUTHORIZATION, value)].into_iter().collect());
-        }
-        Ok(client)
+        credentials.apply(client).map_err(|error| Failure::usage(error.to_string()))
     }
 }
 
 fn read(file: &PathBuf) -> Result<Vec<u8>, Failure> {
     std::fs::read(file).map_err(|error| Failure::file(&file.display().to_string(), &error))
-}
-
-fn bad(file: &PathBuf, error: &reqwest::Error) -> Failure {
-    Failure::failed(format!("{}: {error}", file.display()))
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use treepie::access::{AccessFile, ApiKey, Certificate, Credential, Issuer, Kind};
+use treepie::client::{DocumentStore, StoreSettings};
 use treepie::database::DatabaseSettings;
 use treepie::server::{Server, ServerSettings, TlsFiles};
 
@@ -61,11 +62,23 @@ async fn a_key_opens_what_it_permits_and_nothing_else() {
         (&write, "PUT", "/databases/main/docs?id=a", "{}", 201),
         (&write, "PUT", "/databases/LOGS/docs?id=a", "{}", 403),
         (&write, "GET", "/databases/logs/docs?startsWith=", "", 200),
-        (&write, "PUT", "/databases/main/indexes/ix", "source(\"A\"); fn map(d) { emit(1, 1); }", 403),
+        (
+            &write,
+            "PUT",
+            "/databases/main/indexes/ix",
+            "source(\"A\"); fn map(d) { emit(1, 1); } fn reduce(k, v) { v.count() }",
+            403,
+        ),
         (&write, "POST", "/databases/main/admin/backup", "", 403),
         (&write, "PUT", "/admin/databases?name=more", "{}", 403),
         (&admin, "GET", "/metrics", "", 200),
-        (&admin, "PUT", "/databases/main/indexes/ix", "source(\"A\"); fn map(d) { emit(1, 1); }", 201),
+        (
+            &admin,
+            "PUT",
+            "/databases/main/indexes/ix",
+            "source(\"A\"); fn map(d) { emit(1, 1); } fn reduce(k, v) { v.count() }",
+            201,
+        ),
     ] {
         let answer = send(&server, key, method, path, body).await;
         assert_eq!(answer.status.as_u16(), status, "{method} {path}: {}", answer.text());
@@ -263,5 +276,27 @@ async fn a_renewed_certificate_is_used_without_a_restart() {
     while shown().await == before {
         tokio::task::yield_now().await;
     }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rust_client_shows_its_key_over_tls() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path();
+    let key = add_key(data, "admin", "*=admin");
+    let (issuer, own) = Issuer::new(1).unwrap();
+    let files = certify(data, &issuer);
+    let server = TestServer::start_as(data, |settings| settings.tls = Some(files)).await;
+    let mut settings = StoreSettings::default();
+    settings.credentials.issuer = Some(own.certificate.into_bytes());
+    let urls = [format!("https://{}", server.address)];
+    let stranger = DocumentStore::with_settings(&urls, "main", settings.clone()).unwrap();
+    let refused = stranger.databases().list().await.unwrap_err();
+    assert!(refused.to_string().contains("needs credentials"), "{refused}");
+    settings.credentials.api_key = Some(key.clone());
+    assert!(!format!("{settings:?}").contains(&key));
+    let store = DocumentStore::with_settings(&urls, "main", settings).unwrap();
+    store.databases().create("main").await.unwrap();
+    assert_eq!(store.identities().next("users|").await.unwrap(), 1);
     server.stop().await;
 }

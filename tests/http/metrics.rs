@@ -65,7 +65,7 @@ async fn figures_follow_what_happens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_figure_of_the_dashboard_is_there() {
     let server = TestServer::with_database().await;
-    server.put_index("Ix", r#"source("Items"); fn map(doc) { emit(doc.k, 1); }"#).await;
+    server.put_index("Ix", r#"source("Items"); fn map(doc) { emit(doc.k, 1); } fn reduce(k, v) { v.count() }"#).await;
     server.wait_for_indexes().await;
     let text = metrics(&server).await;
     let there: BTreeSet<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use indexmap::IndexMap;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use crate::store::Spread;
@@ -68,17 +68,24 @@ impl Collector for Figures {
             let Some((_, first)) = family.figures.first() else { continue };
             let mut metric = encoder.encode_descriptor(name, family.help, None, first.kind())?;
             for (labels, figure) in &family.figures {
-                let mut one = metric.encode_family(labels)?;
-                match figure {
-                    Figure::Count(count) => one.encode_counter::<NoLabelSet, _, u64>(count, None)?,
-                    Figure::Millionths(count) => one.encode_counter::<NoLabelSet, _, u64>(&whole(*count), None)?,
-                    Figure::Level(level) => one.encode_gauge(level)?,
-                    Figure::Spread(spread) => encode_spread(&mut one, spread, 1.0)?,
-                    Figure::SpreadMillionths(spread) => encode_spread(&mut one, spread, 1e6)?,
+                if labels.is_empty() {
+                    encode_one(&mut metric, figure)?;
+                } else {
+                    encode_one(&mut metric.encode_family(labels)?, figure)?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+fn encode_one(one: &mut MetricEncoder<'_>, figure: &Figure) -> fmt::Result {
+    match figure {
+        Figure::Count(count) => one.encode_counter::<NoLabelSet, _, u64>(count, None),
+        Figure::Millionths(count) => one.encode_counter::<NoLabelSet, _, u64>(&whole(*count), None),
+        Figure::Level(level) => one.encode_gauge(level),
+        Figure::Spread(spread) => encode_spread(one, spread, 1.0),
+        Figure::SpreadMillionths(spread) => encode_spread(one, spread, 1e6),
     }
 }
 
@@ -88,11 +95,7 @@ fn whole(millionths: u64) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "Prometheus knows no other numbers")]
-fn encode_spread(
-    encoder: &mut prometheus_client::encoding::MetricEncoder<'_>,
-    spread: &Spread,
-    divisor: f64,
-) -> fmt::Result {
+fn encode_spread(encoder: &mut MetricEncoder<'_>, spread: &Spread, divisor: f64) -> fmt::Result {
     let bounds = spread.bounds.iter().map(|bound| *bound as f64 / divisor).chain([f64::MAX]);
     let buckets: Vec<(f64, u64)> = bounds.zip(spread.counts.iter().copied()).collect();
     encoder.encode_histogram::<NoLabelSet>(spread.sum as f64 / divisor, spread.count(), &buckets, None)

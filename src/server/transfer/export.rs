@@ -6,6 +6,7 @@ use axum::response::Response;
 use serde::Serialize;
 
 use crate::server::error::ApiError;
+use crate::server::index_reports::statuses;
 use crate::server::query::Query;
 use crate::server::registry::Lease;
 use crate::server::router::Shared;
@@ -61,10 +62,9 @@ fn write(lease: &Lease, artificial: bool, sink: &mut Sink) -> Result<(), Ended> 
         sink.send_if_full()?;
     }
     // Whoever has the artificial documents has no room for the indexes that would write them again.
-    for definition in lease.indexes() {
-        let written = Definition::new(definition, None);
-        if !(artificial && written.has_output()) {
-            line(&Written::Index(Box::new(written)), sink)?;
+    for (definition, status) in statuses(lease)? {
+        if !(artificial && status.output.is_some()) {
+            line(&Written::Index(Box::new(Definition::new(definition, None))), sink)?;
         }
     }
     line(&Written::End(End { documents }), sink)

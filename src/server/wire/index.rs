@@ -221,11 +221,6 @@ impl Definition {
             name: definition.name,
         }
     }
-
-    /// Whether the index writes documents, as far as its JSON says.
-    pub(crate) fn has_output(&self) -> bool {
-        self.output_reduce_to_collection.is_some()
-    }
 }
 
 impl IndexStats {
