@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,11 @@ impl Manifest {
         }
     }
 
+    /// Where the manifest of a backup is.
+    pub(super) fn path(directory: &Path) -> PathBuf {
+        directory.join(FILE)
+    }
+
     /// Bytes of all files together.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -68,7 +73,7 @@ impl Manifest {
 
     /// Reads the manifest of a backup; `None` where there is none.
     pub(super) fn read(directory: &Path) -> Result<Option<Self>, BackupError> {
-        let path = directory.join(FILE);
+        let path = Self::path(directory);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -95,7 +100,7 @@ impl Manifest {
 
     /// Writes the manifest durably.
     pub(super) fn write(&self, directory: &Path) -> Result<(), BackupError> {
-        let path = directory.join(FILE);
+        let path = Self::path(directory);
         let bytes = serde_json::to_vec_pretty(self).map_err(io::Error::other);
         let written = bytes.and_then(|bytes| {
             fs::write(&path, bytes)?;

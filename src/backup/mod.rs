@@ -31,19 +31,29 @@ pub struct Listed {
     pub manifest: Manifest,
 }
 
-/// Lists the backups in `place`, oldest first; what is no backup is passed over. None where `place` does not exist.
+/// Lists the backups in `place`, oldest first. What is no backup is passed over, and so is one whose manifest can't be read,
+/// with a word in the log: it must not stand in the way of others. None where `place` does not exist.
 ///
 /// # Errors
-/// `place` can't be read, or a manifest in it is damaged.
+/// `place` or a file in it can't be read.
 pub fn list(place: &Path) -> Result<Vec<Listed>, BackupError> {
     let mut found = Vec::new();
-    for directory in file::directories(place)? {
-        if file::is_whole(&directory)
-            && let Some(manifest) = Manifest::read(&directory)?
-        {
-            found.push(Listed { directory, manifest });
+    for directory in file::directories(place)?.into_iter().filter(|directory| file::is_whole(directory)) {
+        match Manifest::read(&directory) {
+            Ok(Some(manifest)) => found.push(Listed { directory, manifest }),
+            Ok(None) => {}
+            Err(error @ (BackupError::Damaged { .. } | BackupError::NoBackup { .. })) => {
+                tracing::error!(name: "backup.unreadable", %error, "a backup can't be read");
+            }
+            Err(error) => return Err(error),
         }
     }
     found.sort_by(|a, b| a.directory.cmp(&b.directory));
     Ok(found)
+}
+
+/// Whether a directory is a backup.
+#[must_use]
+pub fn is_backup(directory: &Path) -> bool {
+    file::is_whole(directory) && Manifest::path(directory).is_file()
 }

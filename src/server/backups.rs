@@ -80,14 +80,19 @@ pub(crate) async fn restore(State(host): State<Shared>, query: Query) -> Result<
         return Err(unknown(&backup));
     }
     let place = host.settings.backups().join(database.to_ascii_lowercase());
-    let directory = if *which == "latest" { newest(&host, place, &backup).await? } else { place.join(which) };
+    let directory = find(&host, place, which).await?.ok_or_else(|| unknown(&backup))?;
     Databases::restore(&host, &name, directory).await?;
     Ok(json(StatusCode::CREATED, &Restored { name, backup }))
 }
 
-async fn newest(host: &Shared, place: PathBuf, backup: &str) -> Result<PathBuf, ApiError> {
+/// The directory of a backup by its name, or of the newest.
+async fn find(host: &Shared, place: PathBuf, which: &str) -> Result<Option<PathBuf>, ApiError> {
+    if which != "latest" {
+        let directory = place.join(which);
+        return host.blocking(move || Ok(backup::is_backup(&directory).then_some(directory))).await;
+    }
     let found = host.blocking(move || Ok(backup::list(&place)?)).await?;
-    found.into_iter().next_back().map(|newest| newest.directory).ok_or_else(|| unknown(backup))
+    Ok(found.into_iter().next_back().map(|newest| newest.directory))
 }
 
 fn places(root: &std::path::Path) -> Result<Vec<PathBuf>, ApiError> {

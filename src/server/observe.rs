@@ -104,8 +104,11 @@ async fn answer(host: &Shared, request: Request, next: Next) -> Response {
     request.extensions_mut().insert(caller);
     match host.take_request(request.method(), request.uri().path()) {
         Ok(held) => {
-            request.extensions_mut().insert(held);
-            next.run(request).await
+            // Held here too: a handler lets go of the request's extensions before it begins.
+            request.extensions_mut().insert(held.clone());
+            let response = next.run(request).await;
+            drop(held);
+            response
         }
         Err(error) => error.into_response(),
     }
