@@ -32,6 +32,28 @@ pub struct IndexDefinition {
     pub pattern_references_collection_name: Option<String>,
 }
 
+/// Whether an index's definition may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LockMode {
+    /// It may.
+    Unlock,
+    /// Another definition is passed over without a word.
+    LockedIgnore,
+    /// Another definition is refused.
+    LockedError,
+}
+
+/// How much an index gives way to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Priority {
+    /// It rests as long as it works.
+    Low,
+    /// It works while there is something to do.
+    Normal,
+    /// As normal.
+    High,
+}
+
 /// How an index is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -44,6 +66,10 @@ pub struct IndexStats {
     pub state: String,
     /// `Running`, `Paused`, …
     pub status: String,
+    /// Whether its definition may change.
+    pub lock_mode: LockMode,
+    /// How much it gives way to others.
+    pub priority: Priority,
     /// Results or entries that it has.
     pub entries_count: u64,
     /// Documents and groups that its scripts failed on.
@@ -115,12 +141,105 @@ impl Indexes {
     /// # Errors
     /// The server can't be reached.
     pub async fn delete(&self, name: &str) -> Result<bool, ClientError> {
+        self.delete_with(name, false).await
+    }
+
+    /// The same, but its artificial documents stay and become ordinary ones.
+    ///
+    /// # Errors
+    /// They are changing over to another definition just now, or the server can't be reached.
+    pub async fn delete_keeping_outputs(&self, name: &str) -> Result<bool, ClientError> {
+        self.delete_with(name, true).await
+    }
+
+    async fn delete_with(&self, name: &str, keeps_outputs: bool) -> Result<bool, ClientError> {
         let link = self.store.link();
-        match link.send(link.call(Method::DELETE, "indexes").query("name", name)).await {
+        let mut call = link.call(Method::DELETE, "indexes").query("name", name);
+        if keeps_outputs {
+            call = call.query("keepOutputs", "true");
+        }
+        match link.send(call).await {
             Ok(_) => Ok(true),
             Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Builds an index anew, beside its present results.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn reset(&self, name: &str) -> Result<(), ClientError> {
+        let link = self.store.link();
+        let method = Method::from_bytes(b"RESET").unwrap_or(Method::POST);
+        link.send(link.call(method, "indexes").query("name", name)).await.map(|_| ())
+    }
+
+    /// Has the changed definition of an index take over now, before it has taken in all documents.
+    ///
+    /// # Errors
+    /// Its definition is not changing, or does not run; there is no such index; the server can't be reached.
+    pub async fn swap_now(&self, name: &str) -> Result<(), ClientError> {
+        let link = self.store.link();
+        link.send(link.call(Method::POST, "indexes/replace").query("name", name)).await.map(|_| ())
+    }
+
+    /// Gives up the change of an index's definition, and says whether it was changing.
+    ///
+    /// # Errors
+    /// The server can't be reached.
+    pub async fn cancel_change(&self, name: &str) -> Result<bool, ClientError> {
+        self.delete(&format!("ReplacementOf/{name}")).await
+    }
+
+    /// Goes back to the definition that an index had before its present one.
+    ///
+    /// # Errors
+    /// It had none, is changing already, or is locked; there is no such index; the server can't be reached.
+    pub async fn roll_back(&self, name: &str) -> Result<(), ClientError> {
+        let link = self.store.link();
+        link.send(link.call(Method::POST, "indexes/rollback").query("name", name)).await.map(|_| ())
+    }
+
+    /// Turns an index on again.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn enable(&self, name: &str) -> Result<(), ClientError> {
+        self.command("admin/indexes/enable", name).await
+    }
+
+    /// Turns an index off, restarts of the server included. Its results stay as they are.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn disable(&self, name: &str) -> Result<(), ClientError> {
+        self.command("admin/indexes/disable", name).await
+    }
+
+    /// Sets whether the definitions of indexes may change.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn set_lock(&self, names: &[&str], mode: LockMode) -> Result<(), ClientError> {
+        self.set("indexes/set-lock", &json!({ "IndexNames": names, "Mode": mode })).await
+    }
+
+    /// Sets how much indexes give way to others.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn set_priority(&self, names: &[&str], priority: Priority) -> Result<(), ClientError> {
+        self.set("indexes/set-priority", &json!({ "IndexNames": names, "Priority": priority })).await
+    }
+
+    /// Forgets the recorded faults of an index.
+    ///
+    /// # Errors
+    /// There is no such index, or the server can't be reached.
+    pub async fn clear_errors(&self, name: &str) -> Result<(), ClientError> {
+        let link = self.store.link();
+        link.send(link.call(Method::DELETE, "indexes/errors").query("name", name)).await.map(|_| ())
     }
 
     /// Lets an index go on that was stopped.
@@ -160,6 +279,12 @@ impl Indexes {
             .query("waitForIndexThrow", "true")
             .body(b"{\"Commands\":[]}".to_vec());
         link.send(call.extra_wait(timeout).repeatable(true)).await.map(|_| ())
+    }
+
+    async fn set(&self, path: &str, body: &serde_json::Value) -> Result<(), ClientError> {
+        let link = self.store.link();
+        let call = link.call(Method::POST, path).body(body.to_string().into_bytes());
+        link.send(call.repeatable(true)).await.map(|_| ())
     }
 
     async fn command(&self, path: &str, name: &str) -> Result<(), ClientError> {

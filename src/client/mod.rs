@@ -95,7 +95,7 @@ pub use credentials::Credentials;
 pub use databases::Databases;
 pub use error::{ClientError, ErrorKind, Refusal};
 pub use identities::Identities;
-pub use indexes::{IndexDefinition, IndexStats, Indexes};
+pub use indexes::{IndexDefinition, IndexStats, Indexes, LockMode, Priority};
 pub use retry::RetryPolicy;
 pub use session::{Entity, Loader, Saved, Session};
 pub use store::{DocumentStore, StoreSettings};

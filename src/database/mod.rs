@@ -1,24 +1,21 @@
 //! A database and its indexes: the way in for programs and for the server.
 //!
-//! `requests` reads the ids that a write asks for, `hilo` hands out ranges of them; `documents` and `watch` are for programs
-//! that embed a database.
+//! `requests` reads the ids that a write asks for, `hilo` hands out ranges of them; `indexes` is what can be done with indexes;
+//! `documents` and `watch` are for programs that embed a database.
 //!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
 mod documents;
 mod hilo;
+mod indexes;
 mod requests;
 mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::index::definition::{IndexDefinition, Refused};
-use crate::index::registry::{Registry, RegistryError};
-use crate::index::status::{FaultRecord, IndexStatus};
-use crate::index::{IndexCounters, wait};
+use crate::index::registry::Registry;
 use crate::script::{Fault, Limits};
 use crate::store::commit::{Committed, Expected};
 use crate::store::document::Document;
@@ -228,167 +225,5 @@ impl Database {
             }
         }
         Ok(())
-    }
-
-    /// Puts an index. Blocking. `false`: the same definition is there already and nothing was done.
-    ///
-    /// # Errors
-    /// Where the script, a name or a rule between indexes refuses it; nothing has changed then.
-    pub fn put_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
-        let name = definition.name.clone();
-        self.registry.put(definition).map_err(|error| refused_index(name, error))
-    }
-
-    /// Whether putting a definition would change nothing.
-    ///
-    /// # Errors
-    /// Where the script, a name or a setting refuses it.
-    pub fn has_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
-        let name = definition.name.clone();
-        self.registry.is_same(definition).map_err(|error| refused_index(name, error))
-    }
-
-    /// Builds an index anew, behind its present results; a result that comes out the same is not written. Blocking until the
-    /// build has begun.
-    ///
-    /// # Errors
-    /// [`DatabaseError::NoIndex`]; its stored script is refused by this version; the storage fails.
-    pub fn reset_index(&self, name: &str) -> Result<(), DatabaseError> {
-        match self.registry.reset(name).map_err(|error| refused_index(name.to_owned(), error))? {
-            true => Ok(()),
-            false => Err(DatabaseError::NoIndex { name: name.to_owned() }),
-        }
-    }
-
-    /// Deletes an index and its artificial documents. Blocking. `false`: there was none.
-    ///
-    /// # Errors
-    /// Where the storage fails; what is left is deleted when the database is opened again.
-    pub fn delete_index(&self, name: &str) -> Result<bool, DatabaseError> {
-        Ok(self.registry.delete(name)?)
-    }
-
-    /// All definitions, in name order.
-    #[must_use]
-    pub fn indexes(&self) -> Vec<IndexDefinition> {
-        self.registry.all().iter().map(|index| index.checked.definition.clone()).collect()
-    }
-
-    /// One definition, by name without regard to case.
-    #[must_use]
-    pub fn index(&self, name: &str) -> Option<IndexDefinition> {
-        self.registry.get(name).map(|index| index.checked.definition.clone())
-    }
-
-    /// How the indexes are doing, in name order.
-    ///
-    /// # Errors
-    /// Where the storage fails.
-    ///
-    /// # Cost
-    /// Reads at most 2,000 feed rows for each source of an index that lags.
-    pub fn index_status(&self) -> Result<Vec<IndexStatus>, DatabaseError> {
-        let snapshot = self.store.snapshot();
-        let all = self.registry.all();
-        Ok(all.iter().map(|index| index.status(&snapshot)).collect::<Result<_, _>>()?)
-    }
-
-    /// The last faults (at most 500) of an index, oldest first.
-    ///
-    /// # Errors
-    /// Where there is no such index.
-    pub fn index_faults(&self, name: &str) -> Result<Vec<FaultRecord>, DatabaseError> {
-        let index = self.registry.get(name).ok_or_else(|| DatabaseError::NoIndex { name: name.to_owned() })?;
-        Ok(index.fault_records())
-    }
-
-    /// What an index has done since the database was opened.
-    #[must_use]
-    pub fn index_counters(&self, name: &str) -> Option<IndexCounters> {
-        self.registry.get(name).map(|index| index.context.counters.get())
-    }
-
-    /// Pauses one index, or all, until [`Database::resume_indexes`] or a restart.
-    ///
-    /// # Errors
-    /// Where there is no such index.
-    pub fn pause_indexes(&self, name: Option<&str>) -> Result<(), DatabaseError> {
-        self.set_paused(name, true)
-    }
-
-    /// Lets one index, or all, go on.
-    ///
-    /// # Errors
-    /// Where there is no such index.
-    pub fn resume_indexes(&self, name: Option<&str>) -> Result<(), DatabaseError> {
-        self.set_paused(name, false)
-    }
-
-    /// Turns an index off, or on again; for good, restarts included. Its results stay as they are while it is off. Blocking.
-    ///
-    /// # Errors
-    /// Where there is no such index, or the storage fails.
-    pub fn set_index_disabled(&self, name: &str, is_disabled: bool) -> Result<(), DatabaseError> {
-        match self.registry.set_disabled(name, is_disabled)? {
-            true => Ok(()),
-            false => Err(DatabaseError::NoIndex { name: name.to_owned() }),
-        }
-    }
-
-    fn set_paused(&self, name: Option<&str>, is_paused: bool) -> Result<(), DatabaseError> {
-        let chosen = match name {
-            None => self.registry.all(),
-            Some(name) => {
-                vec![self.registry.get(name).ok_or_else(|| DatabaseError::NoIndex { name: name.to_owned() })?]
-            }
-        };
-        for index in chosen {
-            index.is_paused.store(is_paused, Ordering::Relaxed);
-            index.reach(None);
-        }
-        self.store.wake();
-        Ok(())
-    }
-
-    /// Blocks until every index (or those named, with all they feed on and that feed on them) has taken in everything
-    /// written before the call. Not from async code.
-    ///
-    /// # Errors
-    /// [`DatabaseError::StillStale`] after `timeout`, at once where only indexes in state `Error` are left;
-    /// [`DatabaseError::NoIndex`].
-    pub fn wait_for_indexes(&self, names: Option<&[String]>, timeout: Duration) -> Result<(), DatabaseError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        let runtime = runtime.map_err(|error| StoreError::Closed(format!("no timer could be started: {error}")))?;
-        runtime.block_on(self.wait_for_indexes_async(names.map(<[String]>::to_vec), timeout))
-    }
-
-    /// The same for async callers.
-    ///
-    /// # Errors
-    /// As [`Database::wait_for_indexes`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future changes nothing.
-    pub async fn wait_for_indexes_async(
-        &self,
-        names: Option<Vec<String>>,
-        timeout: Duration,
-    ) -> Result<(), DatabaseError> {
-        let missing = names.iter().flatten().find(|name| self.registry.get(name).is_none());
-        if let Some(name) = missing {
-            return Err(DatabaseError::NoIndex { name: name.clone() });
-        }
-        let stale = wait::wait(&self.registry, names, timeout).await;
-        if stale.is_empty() { Ok(()) } else { Err(DatabaseError::StillStale { waited: timeout, indexes: stale }) }
-    }
-}
-
-fn refused_index(name: String, error: RegistryError) -> DatabaseError {
-    match error {
-        RegistryError::Refused(Refused::Script(fault)) => DatabaseError::Script { name, fault: Box::new(fault) },
-        RegistryError::Refused(Refused::Rule(reason)) | RegistryError::Store(StoreError::Condition(reason)) => {
-            DatabaseError::Definition { name, reason }
-        }
-        RegistryError::Store(error) => DatabaseError::Store(error),
     }
 }

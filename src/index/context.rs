@@ -1,7 +1,7 @@
 //! What every step of one generation needs: where it reads and writes, and the program it runs.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::counters::Counters;
 use crate::script::{Fault, Program, Runner, SourceCollection};
@@ -23,12 +23,19 @@ pub(crate) struct Context {
     pub output: Option<String>,
     /// The feeds it reads: one for each distinct source collection, in declaration order.
     pub feeds: Arc<[Feed]>,
+    /// Whether another generation serves in its stead, and it must not touch a document yet.
+    pub hidden: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
     /// Becomes true when the index is to stop.
     pub stop: Arc<AtomicBool>,
 }
 
 impl Context {
+    /// Whether it writes rows only, and no documents.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.hidden.load(Ordering::Relaxed)
+    }
+
     /// An engine for this thread.
     pub(crate) fn runner(&self) -> Result<Runner, Fault> {
         Runner::new(Arc::clone(&self.program), Arc::clone(&self.stop))

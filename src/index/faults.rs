@@ -1,4 +1,4 @@
-//! The faults of one index: the last 500, in memory and in `meta`; one for each document or group, cleared when it is mended.
+//! The faults of one generation: the last 500, in memory and in `meta`; one for each document or group, cleared when it is mended.
 //!
 //! And the rule that stops an index which fails too often.
 
@@ -9,11 +9,11 @@ use super::records::{FaultRow, decode, encode, fault_name, faults_prefix};
 use crate::script::{Fault, Phase};
 use crate::store::StoreError;
 use crate::store::commit::RowChange;
-use crate::store::keyspace::{Family, KeyRange};
+use crate::store::keyspace::{Family, Generation, KeyRange};
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
-/// Faults kept of each index.
+/// Faults kept of each generation.
 pub(crate) const FAULTS_MAX: usize = 500;
 
 /// What a fault is about.
@@ -41,7 +41,7 @@ impl Subject {
     }
 }
 
-/// The faults of one index, oldest first.
+/// The faults of one generation, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct FaultLog {
     rows: VecDeque<(u64, FaultRow)>,
@@ -50,8 +50,8 @@ pub(crate) struct FaultLog {
 
 impl FaultLog {
     /// Reads what `meta` has kept.
-    pub(crate) fn load(snapshot: &Snapshot<'_>, index: u32) -> Result<Self, StoreError> {
-        let prefix = faults_prefix(index);
+    pub(crate) fn load(snapshot: &Snapshot<'_>, generation: Generation) -> Result<Self, StoreError> {
+        let prefix = faults_prefix(generation);
         let mut scan = snapshot.rows(Family::Meta, KeyRange::prefix(prefix.as_bytes()), Direction::Forward);
         let mut log = Self::default();
         while let Some((key, value)) = scan.next_row()? {
@@ -67,7 +67,7 @@ impl FaultLog {
     /// Takes in what a run found, and appends the rows that keep it.
     pub(crate) fn take(
         &mut self,
-        index: u32,
+        generation: Generation,
         faults: &[(Subject, Option<Fault>)],
         now: i64,
         rows: &mut Vec<RowChange>,
@@ -77,11 +77,11 @@ impl FaultLog {
             if let Some(at) = self.rows.iter().position(|(_, row)| subject.is_of(row))
                 && let Some((number, _)) = self.rows.remove(at)
             {
-                rows.push(RowChange::Delete { family, key: fault_name(index, number).into_bytes() });
+                rows.push(RowChange::Delete { family, key: fault_name(generation, number).into_bytes() });
             }
             if let Some(fault) = fault {
                 let row = FaultRow { at_micros: now, subject: subject.text().to_owned(), fault: fault.clone() };
-                let key = fault_name(index, self.next).into_bytes();
+                let key = fault_name(generation, self.next).into_bytes();
                 rows.push(RowChange::Put { family, key, value: encode(&row) });
                 self.rows.push_back((self.next, row));
                 self.next += 1;
@@ -89,9 +89,14 @@ impl FaultLog {
             if self.rows.len() > FAULTS_MAX
                 && let Some((number, _)) = self.rows.pop_front()
             {
-                rows.push(RowChange::Delete { family, key: fault_name(index, number).into_bytes() });
+                rows.push(RowChange::Delete { family, key: fault_name(generation, number).into_bytes() });
             }
         }
+    }
+
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
     }
 
     /// The kept faults, oldest first.

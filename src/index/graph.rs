@@ -113,17 +113,27 @@ pub(crate) fn connected(nodes: &[Node], names: &[String]) -> Vec<usize> {
     let is_named = |node: &Node| names.iter().any(|name| same_name(name, &node.name));
     let start: Vec<usize> = (0..nodes.len()).filter(|&n| nodes.get(n).is_some_and(is_named)).collect();
     let inputs = inputs(nodes);
-    let mut readers = vec![Vec::new(); nodes.len()];
-    for (n, inputs) in inputs.iter().enumerate() {
-        for &input in inputs {
-            readers.get_mut(input).into_iter().for_each(|readers| readers.push(n));
-        }
-    }
-    let mut found = reach(&readers, &start);
+    let mut found = reach(&readers(&inputs), &start);
     found.extend(reach(&inputs, &start));
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Some indexes and all that feed on them, near or far. Positions in `nodes`.
+pub(crate) fn behind(nodes: &[Node], start: &[usize]) -> Vec<usize> {
+    reach(&readers(&inputs(nodes)), start)
+}
+
+/// For each index, the positions of those that read its outputs.
+fn readers(inputs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut readers = vec![Vec::new(); inputs.len()];
+    for (n, inputs) in inputs.iter().enumerate() {
+        for &input in inputs {
+            readers.get_mut(input).into_iter().for_each(|readers: &mut Vec<usize>| readers.push(n));
+        }
+    }
+    readers
 }
 
 /// For each index, the positions of those whose outputs it reads.
@@ -223,5 +233,6 @@ mod tests {
         let nodes = [node("Year", &["M"], "Y"), node("Day", &["Orders"], "D"), node("Month", &["D"], "M")];
         assert_eq!(order(&nodes), [1, 2, 0]);
         assert_eq!(connected(&nodes, &["month".to_owned()]), [0, 1, 2]);
+        assert_eq!(behind(&nodes, &[2]), [2, 0]);
     }
 }

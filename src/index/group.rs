@@ -5,7 +5,7 @@
 //!
 //! Next on the walk: `planned`, which collects what the groups of one batch change.
 
-use super::context::Context;
+use super::context::{Context, same_name};
 use super::counters::add;
 use super::faults::Subject;
 use super::records::{GroupRecord, GroupResult};
@@ -84,19 +84,19 @@ pub(crate) fn settled(fault: Fault) -> Fault {
 }
 
 /// Plans the write of a group's artificial document. `present` is the document under its id now, `wanted` the body it should have.
-/// A foreign document under the id stays, and the group gets a fault instead.
+/// A foreign document under the id stays, and the group gets a fault instead. A hidden generation writes no documents.
 pub(crate) fn plan_output(
     context: &Context,
     group: &GroupHash,
     present: Option<&StoredDocument>,
     wanted: Option<String>,
 ) -> Result<Option<Operation>, Fault> {
-    let Some(output) = &context.output else {
+    let Some(output) = context.output.as_ref().filter(|_| !context.is_hidden()) else {
         return Ok(None);
     };
     let id = DocumentId::stored(&artificial_id(output, group));
     if let Some(present) = present
-        && !(present.flags.artificial && crate::id::lower(&present.collection) == crate::id::lower(output))
+        && is_foreign(output, present)
     {
         return match wanted {
             Some(_) => Err(foreign(present)),
@@ -114,6 +114,11 @@ pub(crate) fn plan_output(
         }),
         (Some(_), None) => Some(Operation::Delete { id, expected: Expected::Any }),
     })
+}
+
+/// Whether a document under an id of the output collection is not one of the index.
+pub(crate) fn is_foreign(output: &str, present: &StoredDocument) -> bool {
+    !(present.flags.artificial && same_name(&present.collection, output))
 }
 
 /// The group as the subject of a fault: its key as JSON; of a very long one the beginning, and the group's hash.
@@ -135,7 +140,7 @@ fn foreign(present: &StoredDocument) -> Fault {
         column: None,
         function: None,
         message: format!("the id '{}' is taken by a document of collection '{}'", present.id, present.collection),
-        hint: Some("delete that document, then write any document of this group again".to_owned()),
+        hint: Some("delete that document; the group's own then takes its place".to_owned()),
         transient: false,
     }
 }

@@ -1,4 +1,6 @@
-//! One running index: what its thread and those who ask about it share.
+//! One generation of an index: what its thread and those who ask about it share.
+//!
+//! Next on the walk: `worker`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -11,10 +13,16 @@ use tokio::sync::watch;
 use super::context::Context;
 use super::definition::Checked;
 use super::faults::FaultLog;
-use super::records::{DefinitionRecord, FaultRow, PhaseRecord, ProgressRecord};
-use super::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
+use super::publish::meta;
+use super::records::{
+    DefinitionRecord, FaultRow, PhaseRecord, ProgressRecord, SettingsRecord, definition_name, replacement_name,
+};
+use super::roster::replacement_of;
+use super::status::{FaultRecord, IndexPhase, IndexState, IndexStatus, SourceStatus};
 use crate::store::StoreError;
 use crate::store::changes::Feed;
+use crate::store::commit::RowChange;
+use crate::store::keyspace::Generation;
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 
@@ -29,7 +37,7 @@ pub(crate) struct Reached {
     pub is_gone: bool,
 }
 
-/// One index and its thread.
+/// One generation of an index and its thread.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub checked: Checked,
@@ -37,13 +45,41 @@ pub(crate) struct Index {
     pub record: Mutex<DefinitionRecord>,
     pub progress: Mutex<ProgressRecord>,
     pub faults: Mutex<FaultLog>,
-    pub is_paused: AtomicBool,
-    /// Turned off for good, restarts included.
-    pub is_disabled: AtomicBool,
+    pub switches: Arc<Switches>,
+    /// Whether it is to take the place of another generation.
+    pub is_replacement: AtomicBool,
+    /// Whether it is to do so as soon as it can, and take in the rest afterwards.
+    pub swaps_now: AtomicBool,
+    /// Whether groups may be marked as blocked.
+    pub has_blocked: AtomicBool,
     pub reached: watch::Sender<Reached>,
     pub rate: Mutex<Rate>,
     pub last_run_micros: AtomicI64,
     pub thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What is set of an index, whichever of its generations runs.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    /// Stopped until it is resumed or the database is opened again.
+    pub is_paused: AtomicBool,
+    /// Turned off for good, restarts included.
+    pub is_disabled: AtomicBool,
+    pub settings: Mutex<SettingsRecord>,
+}
+
+/// How far a generation has come, with its definition; as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub record: DefinitionRecord,
+    pub progress: ProgressRecord,
+}
+
+impl Stored {
+    /// The number of the generation.
+    pub(crate) fn generation(&self) -> Generation {
+        Generation(self.record.generation)
+    }
 }
 
 /// Feed rows that are counted exactly when somebody asks how far an index lags.
@@ -54,20 +90,22 @@ impl Index {
     pub(crate) fn new(
         checked: Checked,
         context: Context,
-        record: DefinitionRecord,
-        progress: ProgressRecord,
+        stored: Stored,
         faults: FaultLog,
-        is_disabled: bool,
+        switches: Arc<Switches>,
+        is_replacement: bool,
     ) -> Arc<Self> {
-        let reached = Reached { through: None, is_errored: record.errored, is_gone: false };
+        let reached = Reached { through: None, is_errored: stored.record.errored, is_gone: false };
         Arc::new(Self {
             checked,
             context,
-            record: Mutex::new(record),
-            progress: Mutex::new(progress),
+            record: Mutex::new(stored.record),
+            progress: Mutex::new(stored.progress),
             faults: Mutex::new(faults),
-            is_paused: AtomicBool::new(false),
-            is_disabled: AtomicBool::new(is_disabled),
+            switches,
+            is_replacement: AtomicBool::new(is_replacement),
+            swaps_now: AtomicBool::new(false),
+            has_blocked: AtomicBool::new(true),
             reached: watch::channel(reached).0,
             rate: Mutex::new(Rate::default()),
             last_run_micros: AtomicI64::new(0),
@@ -79,13 +117,47 @@ impl Index {
     pub(crate) fn state(&self) -> IndexState {
         if self.record.lock().errored {
             IndexState::Error
-        } else if self.is_disabled.load(Ordering::Relaxed) {
+        } else if self.switches.is_disabled.load(Ordering::Relaxed) {
             IndexState::Disabled
-        } else if self.is_paused.load(Ordering::Relaxed) {
+        } else if self.switches.is_paused.load(Ordering::Relaxed) {
             IndexState::Paused
         } else {
             IndexState::Normal
         }
+    }
+
+    /// The step of its life.
+    pub(crate) fn phase(&self) -> PhaseRecord {
+        self.progress.lock().phase
+    }
+
+    /// What is stored of it.
+    pub(crate) fn stored(&self) -> Stored {
+        Stored { record: self.record.lock().clone(), progress: self.progress.lock().clone() }
+    }
+
+    /// Goes on, while its thread is stopped, with what a change of definition has stored.
+    pub(crate) fn restore(&self, stored: Stored) {
+        *self.record.lock() = stored.record;
+        *self.progress.lock() = stored.progress;
+    }
+
+    /// Whether it is to take the place of another generation.
+    pub(crate) fn is_replacement(&self) -> bool {
+        self.is_replacement.load(Ordering::Relaxed)
+    }
+
+    /// The change that stores its definition.
+    pub(crate) fn definition_row(&self, record: &DefinitionRecord) -> RowChange {
+        match self.is_replacement() {
+            true => meta(replacement_name(record.number), record),
+            false => meta(definition_name(record.number), record),
+        }
+    }
+
+    /// Its name as others see it.
+    pub(crate) fn shown_name(&self) -> String {
+        if self.is_replacement() { replacement_of(&self.context.name) } else { self.context.name.to_string() }
     }
 
     /// Tells those who wait.
@@ -102,11 +174,12 @@ impl Index {
         self.reached.send_modify(|reached| reached.is_gone = true);
     }
 
-    /// Stops its thread after the run in hand and waits for it.
+    /// Stops its thread after the run in hand and waits for it. Whoever else stops it meanwhile waits too.
     pub(crate) fn stop(&self) {
+        let mut thread = self.thread.lock();
         self.context.stop.store(true, Ordering::Relaxed);
         self.context.store.wake();
-        if let Some(thread) = self.thread.lock().take()
+        if let Some(thread) = thread.take()
             && thread.join().is_err()
         {
             tracing::error!(index = %self.context.name, "index.thread_failed");
@@ -121,17 +194,24 @@ impl Index {
             sources.push(source_status(snapshot, feed, watermark, progress.map_attempts)?);
         }
         let rate = self.rate.lock().per_second();
-        let building = progress.phase != PhaseRecord::Live;
+        let is_replacement = self.is_replacement();
+        let is_first_build = matches!(progress.phase, PhaseRecord::Mapping | PhaseRecord::Sweeping { .. });
+        let building = is_replacement || is_first_build;
+        let settings = *self.switches.settings.lock();
         let lag: u64 = sources.iter().map(|source| source.lag).sum();
         #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
         let seconds_left = (rate > 0.0 && lag > 0).then(|| lag as f64 / rate);
         let last_run = self.last_run_micros.load(Ordering::Relaxed);
         Ok(IndexStatus {
-            name: self.context.name.to_string(),
+            name: self.shown_name(),
             number: self.context.number,
+            replaces: is_replacement.then(|| self.context.name.to_string()),
             state: self.state(),
+            phase: progress.phase.into(),
+            lock: settings.lock,
+            priority: settings.priority,
             building,
-            stale: building || lag > 0,
+            stale: building || lag > 0 || progress.phase != PhaseRecord::Live,
             output: self.context.output.clone(),
             sources,
             entries: progress.entries,
@@ -154,6 +234,17 @@ impl Index {
             fault: row.fault.clone(),
         };
         self.faults.lock().rows().map(record).collect()
+    }
+}
+
+impl From<PhaseRecord> for IndexPhase {
+    fn from(phase: PhaseRecord) -> Self {
+        match phase {
+            PhaseRecord::Mapping => Self::Mapping,
+            PhaseRecord::Sweeping { .. } => Self::Reducing,
+            PhaseRecord::Swapping { .. } => Self::Swapping,
+            PhaseRecord::Live => Self::Live,
+        }
     }
 }
 

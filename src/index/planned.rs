@@ -8,6 +8,7 @@ use super::faults::Subject;
 use super::tree::TreeError;
 use crate::script::Fault;
 use crate::store::commit::{Operation, RowChange};
+use crate::store::keyspace::GroupHash;
 
 /// What a run would change.
 #[derive(Debug, Default)]
@@ -32,6 +33,8 @@ pub(crate) struct Run {
     pub groups: i64,
     /// Faults to record, by subject; `None` clears what was recorded of it.
     pub faults: Vec<(Subject, Option<Fault>)>,
+    /// Groups whose id a foreign document has taken.
+    pub blocked: Vec<GroupHash>,
 }
 
 impl Run {
@@ -43,6 +46,7 @@ impl Run {
         self.reduce_faults += part.reduce_faults;
         self.groups += part.groups;
         self.faults.extend(part.faults);
+        self.blocked.extend(part.blocked);
     }
 }
 

@@ -2,16 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
+use super::blocked;
 use super::counters::add;
 use super::faults::Subject;
 use super::first_build::{MappedChunk, SweptPart};
 use super::live::Index;
 use super::planned::Run;
-use super::records::{PhaseRecord, ProgressRecord, definition_name, encode, progress_name};
+use super::records::{DefinitionRecord, PhaseRecord, ProgressRecord, encode, progress_name};
+use super::settle::Settled;
 use crate::script::Fault;
 use crate::store::StoreError;
 use crate::store::commit::{Author, Commit, Operation, RowChange, Wait, now_micros};
-use crate::store::keyspace::Family;
+use crate::store::keyspace::{Family, GroupHash};
 
 /// What one commit of an index changes.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub(crate) struct Publish {
     map: (u64, u64),
     reduce: (u64, u64),
     faults: Vec<(Subject, Option<Fault>)>,
+    blocked: Vec<GroupHash>,
+    unblocked: Vec<GroupHash>,
 }
 
 impl Publish {
@@ -40,6 +44,8 @@ impl Publish {
             map: (run.map_attempts, run.map_faults),
             reduce: (run.reduce_attempts, run.reduce_faults),
             faults: run.faults,
+            blocked: run.blocked,
+            unblocked: Vec::new(),
         }
     }
 
@@ -59,17 +65,31 @@ impl Publish {
         }
     }
 
-    /// A part of a sweep. `cursor` is the first slice that is not done, `groups` those of the slices that just came before it.
-    pub(crate) fn from_part(part: SweptPart, cursor: u32, groups: i64) -> Self {
+    /// A part of a sweep or a swap, after which the index stands in `phase`; `groups` are those of the slices that were just swept.
+    pub(crate) fn from_part(part: SweptPart, phase: PhaseRecord, groups: i64) -> Self {
         Self {
             rows: part.rows,
             operations: part.operations,
-            phase: Some(PhaseRecord::Sweeping { slice: cursor }),
+            phase: Some(phase),
             groups,
             reduce: (part.reduce_attempts, part.reduce_faults),
             faults: part.faults,
+            blocked: part.blocked,
             ..Self::default()
         }
+    }
+
+    /// Groups that were blocked, as they are now; those in `free` no longer are.
+    pub(crate) fn from_settled(settled: Vec<Settled>, free: Vec<GroupHash>) -> Self {
+        let mut publish = Self { unblocked: free, ..Self::default() };
+        for group in settled {
+            publish.rows.extend(group.row);
+            publish.operations.extend(group.operation);
+            publish.faults.extend(group.fault);
+            publish.reduce.0 += group.attempts;
+            publish.reduce.1 += group.faults;
+        }
+        publish
     }
 
     /// A step to another phase.
@@ -79,7 +99,8 @@ impl Publish {
 
     /// Whether only the watermarks moved.
     pub(crate) fn changes_nothing(&self) -> bool {
-        self.rows.is_empty() && self.operations.is_empty() && self.faults.is_empty() && self.phase.is_none()
+        let is_quiet = self.rows.is_empty() && self.operations.is_empty() && self.faults.is_empty();
+        is_quiet && self.unblocked.is_empty() && self.phase.is_none()
     }
 
     /// Calls and failures, of map and of reduce.
@@ -95,15 +116,20 @@ impl Publish {
 
     /// Commits, and moves what the index remembers. `is_failing` stops the index for its faults, in the same commit.
     pub(crate) fn commit(mut self, index: &Index, is_failing: bool) -> Result<(), StoreError> {
+        let generation = index.context.generation;
         let progress = self.progress(&index.progress.lock());
         let mut rows = std::mem::take(&mut self.rows);
+        rows.extend(self.blocked.iter().map(|group| blocked::mark(generation, group)));
+        rows.extend(self.unblocked.iter().map(|group| blocked::unmark(generation, group)));
         let mut faults = index.faults.lock();
-        faults.take(index.context.number, &self.faults, now_micros(), &mut rows);
-        rows.push(meta(progress_name(index.context.number), &progress));
-        let mut record = index.record.lock().clone();
+        faults.take(generation, &self.faults, now_micros(), &mut rows);
+        rows.push(meta(progress_name(generation), &progress));
+        let mut record = index.record.lock();
         if is_failing {
-            record.errored = true;
-            rows.push(meta(definition_name(record.number), &record));
+            rows.push(index.definition_row(&DefinitionRecord { errored: true, ..record.clone() }));
+        }
+        if !self.blocked.is_empty() {
+            index.has_blocked.store(true, Ordering::Relaxed);
         }
         let outputs = self.operations.len();
         index.context.store.commit(Commit {
@@ -113,9 +139,9 @@ impl Publish {
             wait: Wait::Written,
             ..Commit::default()
         })?;
-        drop(faults);
+        record.errored |= is_failing;
+        drop((record, faults));
         *index.progress.lock() = progress;
-        *index.record.lock() = record;
         add(&index.context.counters.outputs_written, outputs);
         add(&index.context.counters.runs, 1);
         index.last_run_micros.store(now_micros(), Ordering::Relaxed);

@@ -7,8 +7,9 @@
 
 use bincode::{Decode, Encode};
 
+use super::status::{LockMode, Priority};
 use crate::script::Fault;
-use crate::store::keyspace::GroupHash;
+use crate::store::keyspace::{Generation, GroupHash};
 use crate::store::{StoreError, codec};
 
 /// One entry as `map_documents` remembers it.
@@ -83,7 +84,7 @@ pub(crate) struct DefinitionRecord {
     pub output: Option<String>,
     /// The output collection that this index writes, from script or JSON.
     pub output_collection: Option<String>,
-    /// Output collections of earlier generations, still to be emptied and given up.
+    /// Output collections that this index has written and no longer writes, still to be emptied and given up.
     pub former_outputs: Vec<String>,
     /// Whether the index is being deleted.
     pub deleting: bool,
@@ -123,6 +124,9 @@ pub(crate) enum PhaseRecord {
     Sweeping { slice: u32 },
     /// Batches map and reduce.
     Live,
+    /// All is mapped and reduced, and nothing more is taken in while the documents are made equal to the results; slices of the
+    /// hash space before this one are done.
+    Swapping { slice: u32 },
 }
 
 /// A recorded fault.
@@ -134,6 +138,15 @@ pub(crate) struct FaultRow {
     pub subject: String,
     /// What happened.
     pub fault: Fault,
+}
+
+/// What is set of an index besides its definition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct SettingsRecord {
+    /// Whether its definition may change.
+    pub lock: LockMode,
+    /// How much it gives way to others.
+    pub priority: Priority,
 }
 
 /// The counters behind index and generation numbers.
@@ -156,9 +169,14 @@ pub(crate) fn definition_name(number: u32) -> String {
     format!("{DEFINITIONS}{number:010}")
 }
 
-/// The `meta` row with an index's progress.
-pub(crate) fn progress_name(number: u32) -> String {
-    format!("index-progress/{number:010}")
+/// The `meta` row with the definition that is to take an index's place.
+pub(crate) fn replacement_name(number: u32) -> String {
+    format!("index-replacement/{number:010}")
+}
+
+/// The `meta` row with the definition that an index had before its present one.
+pub(crate) fn former_name(number: u32) -> String {
+    format!("index-former/{number:010}")
 }
 
 /// The `meta` row that is there while an index is turned off.
@@ -166,14 +184,34 @@ pub(crate) fn disabled_name(number: u32) -> String {
     format!("index-disabled/{number:010}")
 }
 
-/// The prefix of the `meta` rows with an index's faults.
-pub(crate) fn faults_prefix(number: u32) -> String {
-    format!("index-fault/{number:010}/")
+/// The `meta` row with an index's [`SettingsRecord`].
+pub(crate) fn settings_name(number: u32) -> String {
+    format!("index-settings/{number:010}")
 }
 
-/// The `meta` row with one fault of an index.
-pub(crate) fn fault_name(number: u32, fault: u64) -> String {
-    format!("{}{fault:020}", faults_prefix(number))
+/// The `meta` row that is there while an index is deleted whose documents are to stay.
+pub(crate) fn keep_name(number: u32) -> String {
+    format!("index-keep/{number:010}")
+}
+
+/// The `meta` row with a generation's progress.
+pub(crate) fn progress_name(generation: Generation) -> String {
+    format!("generation-progress/{:010}", generation.0)
+}
+
+/// The prefix of the `meta` rows with a generation's faults.
+pub(crate) fn faults_prefix(generation: Generation) -> String {
+    format!("generation-fault/{:010}/", generation.0)
+}
+
+/// The `meta` row with one fault of a generation.
+pub(crate) fn fault_name(generation: Generation, fault: u64) -> String {
+    format!("{}{fault:020}", faults_prefix(generation))
+}
+
+/// The prefix of the `meta` rows that name a generation's blocked groups.
+pub(crate) fn blocked_prefix(generation: Generation) -> String {
+    format!("generation-blocked/{:010}/", generation.0)
 }
 
 /// Encodes a row's value.

@@ -113,7 +113,7 @@ impl<'a, 's> Reducer<'a, 's> {
         };
         self.part.reduce_attempts += reduce.attempts;
         self.part.reduce_faults += reduce.faults;
-        let present = match &self.context.output {
+        let present = match self.context.output.as_ref().filter(|_| !self.context.is_hidden()) {
             Some(output) => self.snapshot.get(&DocumentId::stored(&artificial_id(output, &hash)))?,
             None => None,
         };
@@ -121,6 +121,7 @@ impl<'a, 's> Reducer<'a, 's> {
             Ok(operation) => self.part.operations.extend(operation),
             Err(fault) => {
                 self.part.reduce_faults += 1;
+                self.part.blocked.push(hash);
                 result = GroupResult::Fault(fault);
             }
         }

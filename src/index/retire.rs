@@ -1,74 +1,119 @@
-//! Takes away what an index leaves behind: the documents of an output collection, and all of a deleted index.
+//! Takes away what an index leaves behind: the documents of an output collection, the rows of a generation, all of a deleted index.
 //!
-//! Both work in bounded commits and begin again where a crash stopped them.
+//! Documents go in bounded commits that begin again where a crash stopped them.
 
 use super::live::Index;
-use super::publish::meta;
-use super::records::{DefinitionRecord, definition_name, disabled_name, faults_prefix, progress_name};
+use super::records::{
+    DefinitionRecord, blocked_prefix, definition_name, disabled_name, faults_prefix, former_name, keep_name,
+    progress_name, settings_name,
+};
 use crate::id::DocumentId;
 use crate::store::changes::{ChangeKind, Feed};
-use crate::store::commit::{Author, ClaimChange, Commit, Expected, Operation, RowChange, Wait};
+use crate::store::commit::{Author, ClaimChange, Commit, Expected, Operation, PutId, RowChange, Wait};
+use crate::store::document::{Document, DocumentFlags, StoredDocument};
 use crate::store::keyspace::{Family, Generation, KeyRange, generation_range};
+use crate::store::probe::Step;
 use crate::store::scan::Direction;
+use crate::store::snapshot::Snapshot;
 use crate::store::{Store, StoreError};
 
-/// Documents deleted in one commit.
+/// Documents deleted in one commit, and those that become a user's.
 const DELETES_MAX: usize = 1_024;
+const FREED_MAX: usize = 128;
 
-/// Deletes the artificial documents of an index and then the index.
+/// Deletes an index that is marked as being deleted, with its artificial documents, or, where they are to stay, makes ordinary
+/// documents of them.
 pub(crate) fn delete_index(store: &Store, record: &DefinitionRecord) -> Result<(), StoreError> {
-    let outputs: Vec<String> = record.former_outputs.iter().cloned().chain(record.output_collection.clone()).collect();
-    for output in &outputs {
+    let keeps = store.snapshot().row(Family::Meta, keep_name(record.number).as_bytes())?.is_some();
+    for output in &record.former_outputs {
         empty_collection(store, record.number, output)?;
     }
-    let mut rows = generation_rows(Generation(record.generation));
-    for name in [definition_name(record.number), progress_name(record.number), disabled_name(record.number)] {
-        rows.push(RowChange::Delete { family: Family::Meta, key: name.into_bytes() });
+    if let Some(output) = &record.output_collection {
+        match keeps {
+            true => free_collection(store, record.number, output)?,
+            false => empty_collection(store, record.number, output)?,
+        }
     }
-    let range = KeyRange::prefix(faults_prefix(record.number).as_bytes());
-    rows.push(RowChange::DeleteRange { family: Family::Meta, range });
-    let claims = outputs.into_iter().map(|collection| ClaimChange::Release { collection }).collect();
+    let mut rows = generation_rows(Generation(record.generation));
+    let names = [definition_name, former_name, disabled_name, settings_name, keep_name];
+    rows.extend(names.into_iter().map(|name| delete_meta(name(record.number))));
+    let outputs = record.former_outputs.iter().chain(&record.output_collection).cloned();
+    let claims = outputs.map(|collection| ClaimChange::Release { collection }).collect();
     store.commit(Commit { author: Author::Index(record.number), rows, claims, ..Commit::default() })?;
     Ok(())
 }
 
-/// Empties the output collections of earlier generations and gives them up.
+/// Empties the output collections that an index no longer writes, and gives them up.
 pub(crate) fn empty_former_outputs(index: &Index) -> Result<(), StoreError> {
     let mut record = index.record.lock().clone();
-    if record.former_outputs.is_empty() {
-        return Ok(());
-    }
     let former = std::mem::take(&mut record.former_outputs);
     for output in &former {
         empty_collection(&index.context.store, record.number, output)?;
     }
+    index.context.store.reached(Step::OutputEmptied);
     let claims = former.into_iter().map(|collection| ClaimChange::Release { collection }).collect();
-    let rows = vec![meta(definition_name(record.number), &record)];
+    let rows = vec![index.definition_row(&record)];
     index.context.store.commit(Commit { author: Author::Index(record.number), rows, claims, ..Commit::default() })?;
-    *index.record.lock() = record;
+    index.record.lock().former_outputs.clear();
     Ok(())
 }
 
-/// The changes that delete all rows of a generation.
+/// The changes that delete everything of a generation.
 pub(crate) fn generation_rows(generation: Generation) -> Vec<RowChange> {
     let delete = |family| RowChange::DeleteRange { family, range: generation_range(generation) };
-    Family::OF_GENERATIONS.into_iter().map(delete).collect()
+    let mut rows: Vec<RowChange> = Family::OF_GENERATIONS.into_iter().map(delete).collect();
+    rows.push(delete_meta(progress_name(generation)));
+    for prefix in [faults_prefix(generation), blocked_prefix(generation)] {
+        rows.push(RowChange::DeleteRange { family: Family::Meta, range: KeyRange::prefix(prefix.as_bytes()) });
+    }
+    rows
+}
+
+/// The change that deletes a `meta` row.
+pub(crate) fn delete_meta(name: String) -> RowChange {
+    RowChange::Delete { family: Family::Meta, key: name.into_bytes() }
 }
 
 /// Deletes all documents of a collection that an index owns.
 fn empty_collection(store: &Store, index: u32, collection: &str) -> Result<(), StoreError> {
+    let delete = |_: &Snapshot<'_>, id: DocumentId| Ok(Some(Operation::Delete { id, expected: Expected::Any }));
+    rewrite(store, index, collection, DELETES_MAX, delete)
+}
+
+/// Makes ordinary documents of all artificial ones of a collection that an index owns.
+fn free_collection(store: &Store, index: u32, collection: &str) -> Result<(), StoreError> {
+    rewrite(store, index, collection, FREED_MAX, |snapshot, id| {
+        let artificial = snapshot.get(&id)?.filter(|document| document.flags.artificial);
+        Ok(artificial.map(|StoredDocument { collection, metadata, body, .. }| Operation::Put {
+            id: PutId::Given(id),
+            document: Document { collection, metadata, body },
+            flags: DocumentFlags::default(),
+            expected: Expected::Any,
+        }))
+    })
+}
+
+/// Writes what `plan` says for each document that a collection has now, at most `operations_max` in one commit.
+fn rewrite(
+    store: &Store,
+    index: u32,
+    collection: &str,
+    operations_max: usize,
+    plan: impl Fn(&Snapshot<'_>, DocumentId) -> Result<Option<Operation>, StoreError>,
+) -> Result<(), StoreError> {
     let feed = Feed::Collection(collection.to_owned());
+    let through = store.progress().written;
     let mut after = 0;
     loop {
         let snapshot = store.snapshot();
         let mut operations = Vec::new();
-        for change in snapshot.changes(&feed, after, snapshot.progress().written, Direction::Forward) {
+        for change in snapshot.changes(&feed, after, through, Direction::Forward) {
             let change = change?;
             after = change.etag;
             if change.kind == ChangeKind::Put {
-                operations.push(Operation::Delete { id: DocumentId::stored(&change.id), expected: Expected::Any });
+                operations.extend(plan(&snapshot, DocumentId::stored(&change.id))?);
             }
-            if operations.len() >= DELETES_MAX {
+            if operations.len() >= operations_max {
                 break;
             }
         }

@@ -15,6 +15,43 @@ pub enum IndexState {
     Error,
 }
 
+/// The step of a generation's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexPhase {
+    /// The first build maps documents.
+    Mapping,
+    /// The first build reduces groups.
+    Reducing,
+    /// Its results are whole, and the artificial documents are being made equal to them.
+    Swapping,
+    /// It takes in changes as they come.
+    Live,
+}
+
+/// Whether an index's definition may change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum LockMode {
+    /// It may.
+    #[default]
+    Unlock,
+    /// Another definition is passed over without a word.
+    LockedIgnore,
+    /// Another definition is refused.
+    LockedError,
+}
+
+/// How much an index gives way to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum Priority {
+    /// It rests as long as it works.
+    Low,
+    /// It works while there is something to do.
+    #[default]
+    Normal,
+    /// As normal: what others leave, it takes anyway.
+    High,
+}
+
 /// How an index is doing at one moment.
 #[derive(Clone, Debug)]
 pub struct IndexStatus {
@@ -22,9 +59,17 @@ pub struct IndexStatus {
     pub name: String,
     /// Its number, never reused.
     pub number: u32,
+    /// The index that this one is to take the place of; its name is then `ReplacementOf/` and that index's.
+    pub replaces: Option<String>,
     /// Whether it runs.
     pub state: IndexState,
-    /// Still in its first build: outputs are incomplete.
+    /// The step of its life.
+    pub phase: IndexPhase,
+    /// Whether its definition may change.
+    pub lock: LockMode,
+    /// How much it gives way to others.
+    pub priority: Priority,
+    /// Still in its first build: outputs are incomplete, or, of a replacement, those of the index before.
     pub building: bool,
     /// Whether there is anything it has not taken in.
     pub stale: bool,

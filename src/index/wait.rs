@@ -7,29 +7,76 @@ use super::graph;
 use super::live::{Index, Reached};
 use super::registry::Registry;
 use super::status::IndexState;
+use crate::store::StoreError;
+use crate::store::changes::Feed;
 
-/// Waits until the indexes (all, or those named with all they feed on and that feed on them) have taken in everything written before the
-/// call. Returns the names of those that have not in time; empty when all have. One that was stopped for its faults is not waited for, and
-/// is among those that have not; where a definition changes meanwhile its build is waited for, and one that is deleted no longer counts.
-/// What they wrote is durable when this returns.
+/// Which indexes are waited for.
+#[derive(Clone, Debug)]
+pub(crate) enum Scope {
+    /// Every one that is not turned off.
+    All,
+    /// Those named, all they feed on, and all that feed on them.
+    Connected(Vec<String>),
+    /// Those named and no other, as far as they are not turned off.
+    Exactly(Vec<String>),
+}
+
+/// The indexes that what was written from `first_etag` on may concern, and all that feed on them, by name.
+///
+/// # Cost
+/// A read for each source of each index.
+///
+/// # Errors
+/// A read failed.
+pub(crate) fn touched(registry: &Registry, first_etag: u64) -> Result<Vec<String>, StoreError> {
+    let indexes = registry.all();
+    let snapshot = registry.snapshot();
+    let mut touched = Vec::new();
+    for (n, index) in indexes.iter().enumerate() {
+        for feed in index.context.feeds.iter() {
+            let last = match feed {
+                Feed::All => snapshot.progress().written,
+                Feed::Collection(name) => snapshot.collection(name)?.map_or(0, |count| count.last_etag),
+            };
+            if last >= first_etag {
+                touched.push(n);
+                break;
+            }
+        }
+    }
+    let nodes: Vec<_> = indexes.iter().map(|index| index.checked.node()).collect();
+    let concerned = graph::behind(&nodes, &touched).into_iter();
+    Ok(concerned.filter_map(|n| indexes.get(n)).map(|index| index.context.name.to_string()).collect())
+}
+
+/// Waits until indexes have taken in everything written before the call. Returns the names of those that have not in time; empty
+/// when all have. One that was stopped for its faults is not waited for, and is among those that have not; one that is deleted
+/// meanwhile no longer counts. Of an index whose definition is changing the generation that serves counts, and with
+/// `settles` the new one, which must have taken over. What they wrote is durable when this returns.
 ///
 /// # Cancel safety
 /// Dropping the future has no effect on the indexes.
-pub(crate) async fn wait(registry: &Registry, names: Option<Vec<String>>, timeout: Duration) -> Vec<String> {
+pub(crate) async fn wait(registry: &Registry, scope: Scope, settles: bool, timeout: Duration) -> Vec<String> {
     let indexes = registry.all();
     let nodes: Vec<_> = indexes.iter().map(|index| index.checked.node()).collect();
-    let all_wanted = names.is_none();
-    let wanted = names.map(|names| graph::connected(&nodes, &names));
-    let ordered = graph::order(&nodes).into_iter().filter(|n| wanted.as_ref().is_none_or(|wanted| wanted.contains(n)));
+    let skips_disabled = !matches!(scope, Scope::Connected(_));
+    let is_wanted = |n: &usize| match &scope {
+        Scope::All => true,
+        Scope::Connected(names) => graph::connected(&nodes, names).contains(n),
+        Scope::Exactly(names) => {
+            indexes.get(*n).is_some_and(|index| names.iter().any(|name| **name == *index.context.name))
+        }
+    };
+    let ordered = graph::order(&nodes).into_iter().filter(is_wanted);
     let ordered: Vec<Arc<Index>> = ordered.filter_map(|n| indexes.get(n).cloned()).collect();
     let deadline = tokio::time::Instant::now() + timeout;
     let mut stale = Vec::new();
     for index in &ordered {
-        // One that was turned off is waited for only by those who name it.
-        if all_wanted && index.state() == IndexState::Disabled {
+        if skips_disabled && index.state() == IndexState::Disabled {
             continue;
         }
-        if !tokio::time::timeout_at(deadline, wait_for_one(registry, Arc::clone(index))).await.unwrap_or(false) {
+        let one = wait_for_one(registry, Arc::clone(index), settles);
+        if !tokio::time::timeout_at(deadline, one).await.unwrap_or(false) {
             stale.push(index.context.name.to_string());
         }
     }
@@ -40,9 +87,12 @@ pub(crate) async fn wait(registry: &Registry, names: Option<Vec<String>>, timeou
 }
 
 /// Waits until an index, or what takes its place, has taken in everything written before the call. `false`: it does not go on.
-async fn wait_for_one(registry: &Registry, mut index: Arc<Index>) -> bool {
+async fn wait_for_one(registry: &Registry, index: Arc<Index>, settles: bool) -> bool {
     // Indexes before this one have written their outputs by now.
     let through = registry.written();
+    let name = Arc::clone(&index.context.name);
+    let newest = |index: Arc<Index>| if settles { registry.newest(&name).unwrap_or(index) } else { index };
+    let mut index = newest(index);
     loop {
         let mut reached = index.reached.subscribe();
         let is_over = |reached: &Reached| reached.through >= Some(through) || reached.is_errored || reached.is_gone;
@@ -50,7 +100,7 @@ async fn wait_for_one(registry: &Registry, mut index: Arc<Index>) -> bool {
         if reached.through >= Some(through) || !reached.is_gone {
             return reached.through >= Some(through);
         }
-        match registry.get(&index.context.name) {
+        match registry.get(&name).map(newest) {
             Some(next) if !Arc::ptr_eq(&next, &index) => index = next,
             _ => return true,
         }

@@ -1,26 +1,31 @@
-//! The thread of one index: loops over steps, each of which commits at most one run.
+//! The thread of one generation of an index: loops over steps, each of which commits at most one run.
 //!
 //! Indexes have a thread each, so the operating system shares the cores among them fairly, whatever a script does. Two runs of
-//! one index are never in flight: a step commits before the next one reads.
+//! one generation are never in flight: a step commits before the next one reads. Of two generations of an index, one
+//! serves and the other is hidden; `swap` makes the one take the other's place.
 //!
-//! Next on the walk: `store::commit`, where the artificial documents take the same way as a user's.
+//! Next on the walk: `swap`, then `store::commit`, where the artificial documents take the same way as a user's.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::blocked;
 use super::faults::FaultRate;
-use super::first_build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool};
+use super::first_build::{BuildError, MapPool, MappedChunk, SLICES, SweepPool, Work};
 use super::live::Index;
 use super::pace::Pace;
 use super::planned::{GivenUp, Interrupted};
 use super::publish::Publish;
 use super::records::PhaseRecord;
 use super::retire;
+use super::roster::Roster;
 use super::run::{BatchLimits, plan};
+use super::settle::free_groups;
+use super::status::{IndexState, Priority};
 use super::tree::TreeError;
-use crate::script::Runner;
+use crate::script::{Runner, STACK_BYTES};
 use crate::store::StoreError;
 use crate::store::changes::Feed;
 use crate::store::probe::Step;
@@ -42,10 +47,34 @@ const QUIET_DOCUMENTS_MAX: usize = 4_096;
 /// The longest sleep of an idle thread; it is woken before when there is work.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// The longest that an index of low priority rests after a step.
+const REST_MAX: Duration = Duration::from_secs(1);
+
+/// Starts an index's thread, unless it runs.
+///
+/// # Errors
+/// The system has no thread left.
+pub(crate) fn start(index: &Arc<Index>, roster: &Arc<Roster>) -> Result<(), StoreError> {
+    let mut thread = index.thread.lock();
+    if thread.is_some() {
+        return Ok(());
+    }
+    index.context.stop.store(false, Ordering::Relaxed);
+    let (running, roster) = (Arc::clone(index), Arc::clone(roster));
+    let name = format!("index-{}-{}", index.context.number, index.context.generation.0);
+    let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
+    let started = builder
+        .spawn(move || run(&running, &roster))
+        .map_err(|source| StoreError::System { action: "starting a thread".to_owned(), source })?;
+    *thread = Some(started);
+    Ok(())
+}
+
 /// Runs an index until it is told to stop.
-pub(crate) fn run(index: &Arc<Index>) {
+fn run(index: &Arc<Index>, roster: &Arc<Roster>) {
     let mut worker = Worker {
         index: Arc::clone(index),
+        roster: Arc::clone(roster),
         runner: None,
         fault_rate: (FaultRate::default(), FaultRate::default()),
         tries: HashMap::new(),
@@ -53,11 +82,16 @@ pub(crate) fn run(index: &Arc<Index>) {
         quiet_documents: 0,
         failures: 0,
         pace: Pace::new(BatchLimits::default().documents_max),
+        frozen_through: None,
+        looked_through: 0,
     };
     while !worker.is_stopped() {
-        let wakes = worker.index.context.store.wakes();
+        let (wakes, started) = (worker.index.context.store.wakes(), Instant::now());
         match worker.step() {
-            Ok(Next::Again) => worker.failures = 0,
+            Ok(Next::Again) => {
+                worker.failures = 0;
+                worker.rest(started);
+            }
             Ok(Next::Idle { through }) => {
                 worker.failures = 0;
                 if !worker.is_stopped() {
@@ -71,7 +105,7 @@ pub(crate) fn run(index: &Arc<Index>) {
 }
 
 /// What a thread does after a step.
-enum Next {
+pub(super) enum Next {
     /// There may be more to do.
     Again,
     /// Nothing to do until something is written after this etag.
@@ -80,7 +114,7 @@ enum Next {
 
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
-enum StepError {
+pub(super) enum StepError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -91,15 +125,28 @@ enum StepError {
     Script(Box<crate::script::Fault>),
 }
 
-struct Worker {
-    index: Arc<Index>,
+pub(super) struct Worker {
+    pub(super) index: Arc<Index>,
+    pub(super) roster: Arc<Roster>,
     runner: Option<Runner>,
     fault_rate: (FaultRate, FaultRate),
     tries: HashMap<String, u32>,
-    given_up: GivenUp,
+    pub(super) given_up: GivenUp,
     quiet_documents: usize,
     failures: u32,
     pace: Pace,
+    /// Of a replacement that has stopped the generation that serves: what must be taken in before the swap.
+    pub(super) frozen_through: Option<u64>,
+    /// The etag through which blocked groups were looked at.
+    pub(super) looked_through: u64,
+}
+
+/// What a batch did.
+pub(super) enum Ran {
+    /// There was nothing to take in.
+    Nothing { through: u64 },
+    /// Everything through `through` is taken in, and, where the batch is complete, all there was.
+    Batch { through: u64, is_complete: bool },
 }
 
 impl Worker {
@@ -108,20 +155,43 @@ impl Worker {
     }
 
     fn step(&mut self) -> Result<Next, StepError> {
-        if self.index.state() != super::status::IndexState::Normal {
-            self.index.reach(None);
-            return Ok(Next::Idle { through: u64::MAX });
+        match self.index.state() {
+            IndexState::Normal => {}
+            state => {
+                if state == IndexState::Error {
+                    self.unfreeze();
+                }
+                self.index.reach(None);
+                return Ok(Next::Idle { through: u64::MAX });
+            }
         }
-        let phase = self.index.progress.lock().phase;
-        match phase {
+        match self.index.phase() {
             PhaseRecord::Mapping => self.map_all(),
             PhaseRecord::Sweeping { slice } => self.sweep(slice),
-            PhaseRecord::Live => self.run_batch(),
+            PhaseRecord::Swapping { slice } => self.merge(slice),
+            PhaseRecord::Live if self.index.context.is_hidden() => self.catch_up(),
+            PhaseRecord::Live => self.follow(),
         }
     }
 
+    /// A step of a live index that serves.
+    fn follow(&mut self) -> Result<Next, StepError> {
+        if !self.index.record.lock().former_outputs.is_empty() {
+            retire::empty_former_outputs(&self.index)?;
+        }
+        if self.index.has_blocked.load(Ordering::Relaxed) {
+            self.look_at_blocked()?;
+        }
+        let (next, through) = match self.run_batch()? {
+            Ran::Nothing { through } => (Next::Idle { through }, through),
+            Ran::Batch { through, .. } => (Next::Again, through),
+        };
+        self.index.reach(Some(through));
+        Ok(next)
+    }
+
     /// One batch of a live index.
-    fn run_batch(&mut self) -> Result<Next, StepError> {
+    pub(super) fn run_batch(&mut self) -> Result<Ran, StepError> {
         let started = Instant::now();
         let index = Arc::clone(&self.index);
         let context = &index.context;
@@ -129,21 +199,19 @@ impl Worker {
         let written = snapshot.progress().written;
         let watermarks = index.progress.lock().watermarks.clone();
         if is_current(&snapshot, &context.feeds, &watermarks)? {
-            index.reach(Some(written));
-            return Ok(Next::Idle { through: written });
+            return Ok(Ran::Nothing { through: written });
         }
         context.store.reached(Step::RunRead);
-        let runner = match self.runner.take() {
-            Some(runner) => self.runner.insert(runner),
-            None => self.runner.insert(context.runner().map_err(|fault| StepError::Script(Box::new(fault)))?),
-        };
         let limits = BatchLimits { documents_max: self.pace.documents(), ..BatchLimits::default() };
-        let run = plan(context, runner, &snapshot, &watermarks, limits, &self.given_up).map_err(StepError::Run)?;
+        let mut runner = self.take_runner()?;
+        let planned = plan(context, &mut runner, &snapshot, &watermarks, limits, &self.given_up);
+        let run = planned.map_err(StepError::Run)?;
+        self.runner = Some(runner);
         drop(snapshot);
         context.store.reached(Step::RunReduced);
         let (documents, is_complete) = (run.documents, run.is_complete);
         self.pace.learn(documents, started.elapsed());
-        let reached = if is_complete { written } else { run.watermarks.iter().copied().min().unwrap_or(0) };
+        let through = if is_complete { written } else { run.watermarks.iter().copied().min().unwrap_or(0) };
         self.quiet_documents += documents;
         let publish = Publish::from_run(run);
         if publish.changes_nothing() && self.quiet_documents < QUIET_DOCUMENTS_MAX {
@@ -153,8 +221,42 @@ impl Worker {
             self.quiet_documents = 0;
         }
         index.rate.lock().add(started, documents);
-        index.reach(Some(reached));
-        Ok(Next::Again)
+        Ok(Ran::Batch { through, is_complete })
+    }
+
+    /// The thread's own engine; to be put back, unless a script was interrupted in it.
+    pub(super) fn take_runner(&mut self) -> Result<Runner, StepError> {
+        match self.runner.take() {
+            Some(runner) => Ok(runner),
+            None => self.index.context.runner().map_err(|fault| StepError::Script(Box::new(fault))),
+        }
+    }
+
+    /// Groups whose id was taken get their document when it has become free.
+    fn look_at_blocked(&mut self) -> Result<(), StepError> {
+        let index = Arc::clone(&self.index);
+        let context = &index.context;
+        let snapshot = context.store.snapshot();
+        let written = snapshot.progress().written;
+        if written <= self.looked_through && written > 0 {
+            return Ok(());
+        }
+        let (mut after, mut has_any) = (None, false);
+        loop {
+            let groups = blocked::marked(&snapshot, context.generation, after.as_ref())?;
+            let Some(last) = groups.last().copied() else { break };
+            after = Some(last);
+            let mut runner = self.take_runner()?;
+            let freed = free_groups(context, &mut runner, &snapshot, &groups, &self.given_up).map_err(StepError::Run)?;
+            self.runner = Some(runner);
+            has_any |= freed.1.len() < groups.len();
+            if !freed.1.is_empty() {
+                self.publish(Publish::from_settled(freed.0, freed.1))?;
+            }
+        }
+        self.looked_through = written;
+        index.has_blocked.store(has_any, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The first phase of a build, until the lag is small.
@@ -165,12 +267,13 @@ impl Worker {
             (progress.watermarks.clone(), progress.fresh_through)
         };
         let mut pool = MapPool::start(&index.context, &watermarks, fresh_through, &self.given_up)?;
-        while !self.is_interrupted() {
+        while !self.is_interrupted() && !index.swaps_now.load(Ordering::Relaxed) {
             let started = Instant::now();
             let Some(chunk) = pool.next_chunk()? else { break };
             let documents = chunk.documents;
             self.publish_chunk(&mut pool, chunk)?;
             index.rate.lock().add(started, documents);
+            self.rest(started);
             let watermarks = index.progress.lock().watermarks.clone();
             if watermarks.iter().all(|watermark| *watermark >= fresh_through) && self.lag_is_small(&watermarks)? {
                 break;
@@ -208,30 +311,43 @@ impl Worker {
 
     /// The second phase of a build; then the index is live.
     fn sweep(&mut self, first: u32) -> Result<Next, StepError> {
-        let index = Arc::clone(&self.index);
-        let mut pool = SweepPool::start(&index.context, first, &self.given_up)?;
-        let mut slices = SliceCursor::new(first);
-        while !self.is_interrupted() {
-            let Some(part) = pool.next_part()? else { break };
-            let (is_last, slice, groups) = (part.is_last, part.slice, part.groups);
-            let (cursor, counted) = slices.take(slice, is_last, groups);
-            self.publish(Publish::from_part(part, cursor, counted))?;
-            index.context.store.reached(Step::SweepCommitted);
-        }
-        drop(pool);
-        if slices.next == SLICES {
-            retire::empty_former_outputs(&index)?;
+        let is_done = self.work_slices(Work::Reduce, first)?;
+        if is_done {
             self.publish(Publish::phase(PhaseRecord::Live))?;
         }
         Ok(Next::Again)
     }
 
+    /// Works on all slices from `first` on; whether all are done.
+    pub(super) fn work_slices(&mut self, work: Work, first: u32) -> Result<bool, StepError> {
+        let index = Arc::clone(&self.index);
+        let mut pool = SweepPool::start(&index.context, work, first, &self.given_up)?;
+        let mut slices = SliceCursor::new(first);
+        while !self.is_interrupted() {
+            let started = Instant::now();
+            let Some(part) = pool.next_part()? else { break };
+            let (is_last, slice, groups) = (part.is_last, part.slice, part.groups);
+            let (slice, counted) = slices.take(slice, is_last, groups);
+            let (phase, step) = match work {
+                Work::Reduce => (PhaseRecord::Sweeping { slice }, Step::SweepCommitted),
+                Work::Merge => (PhaseRecord::Swapping { slice }, Step::MergeCommitted),
+            };
+            self.publish(Publish::from_part(part, phase, counted))?;
+            index.context.store.reached(step);
+            self.rest(started);
+        }
+        drop(pool);
+        Ok(slices.next == SLICES)
+    }
+
     /// Commits one run.
-    fn publish(&mut self, publish: Publish) -> Result<(), StepError> {
+    pub(super) fn publish(&mut self, publish: Publish) -> Result<(), StepError> {
         let (map, reduce) = publish.attempts();
         self.fault_rate.0.add(map.0, map.1);
         self.fault_rate.1.add(reduce.0, reduce.1);
-        let is_failing = self.fault_rate.0.is_too_high() || self.fault_rate.1.is_too_high();
+        // A swap goes to its end: what fails in it has failed before.
+        let is_swapping = matches!(self.index.phase(), PhaseRecord::Swapping { .. });
+        let is_failing = !is_swapping && (self.fault_rate.0.is_too_high() || self.fault_rate.1.is_too_high());
         publish.commit(&self.index, is_failing)?;
         self.tries.clear();
         self.index.context.store.reached(Step::RunCommitted);
@@ -242,9 +358,17 @@ impl Worker {
         Ok(())
     }
 
+    /// Of low priority: gives way to others for as long as it has worked.
+    fn rest(&self, started: Instant) {
+        if self.index.switches.settings.lock().priority == Priority::Low && !self.is_stopped() {
+            let store = &self.index.context.store;
+            store.wait_written_or_woken(u64::MAX, store.wakes(), started.elapsed().min(REST_MAX));
+        }
+    }
+
     /// Whether a build should let go of its threads.
-    fn is_interrupted(&self) -> bool {
-        self.is_stopped() || self.index.state() != super::status::IndexState::Normal
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.is_stopped() || self.index.state() != IndexState::Normal
     }
 
     /// Notes why a step failed and waits before it is tried again.
@@ -270,7 +394,7 @@ impl Worker {
 
     /// Writes watermarks that moved without a run.
     fn keep_watermarks(&mut self) {
-        let is_live = self.index.progress.lock().phase == PhaseRecord::Live;
+        let is_live = self.index.phase() == PhaseRecord::Live;
         if is_live
             && self.quiet_documents > 0
             && let Err(error) = Publish::default().commit(&self.index, false)

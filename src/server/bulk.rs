@@ -105,7 +105,7 @@ pub(crate) async fn run(
     };
     let committed = lease.write_async(writes).await.map_err(refused)?;
     if let Some(wait) = wait {
-        wait.wait(&host, lease).await?;
+        wait.wait(&host, lease, &committed).await?;
     }
     Ok(json::json_bytes(StatusCode::CREATED, write_results(&committed.results)))
 }

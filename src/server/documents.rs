@@ -109,7 +109,7 @@ pub(crate) async fn put(
         return Err(ApiError::internal("The commit of a put has no result of a put."));
     };
     if let Some(wait) = wait {
-        wait.wait(&host, lease).await?;
+        wait.wait(&host, lease, &committed).await?;
     }
     let mut answer = b"{\"Id\":".to_vec();
     write_string(id, &mut answer);
@@ -129,9 +129,9 @@ pub(crate) async fn delete(
     let id = query.required("id")?.to_owned();
     let expected = conditions::expected(&headers)?;
     let wait = IndexWait::read(&query, &lease, &host.settings.limits)?;
-    lease.write_async(vec![Write::Delete { id, expected }]).await?;
+    let committed = lease.write_async(vec![Write::Delete { id, expected }]).await?;
     if let Some(wait) = wait {
-        wait.wait(&host, lease).await?;
+        wait.wait(&host, lease, &committed).await?;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }

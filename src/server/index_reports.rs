@@ -26,16 +26,9 @@ use crate::index::status::IndexStatus;
 /// The time between two reports of a stream.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
 
-/// Every index with its definition and status, in name order. Blocking.
+/// Every index with its definition and status, in name order, each replacement after the index whose place it is to take. Blocking.
 pub(crate) fn statuses(database: &Database) -> Result<Vec<(IndexDefinition, IndexStatus)>, ApiError> {
-    let mut statuses = database.index_status()?;
-    let definitions = database.indexes().into_iter();
-    let pairs = definitions.filter_map(|definition| {
-        // An index that came or went between the two calls is left out.
-        let position = statuses.iter().position(|status| status.name == definition.name)?;
-        Some((definition, statuses.swap_remove(position)))
-    });
-    Ok(pairs.collect())
+    Ok(database.index_overview()?)
 }
 
 pub(crate) async fn stats(

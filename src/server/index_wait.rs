@@ -1,5 +1,6 @@
 //! Waiting until indexes have taken in what a request wrote: `waitForIndexesTimeout` and its companions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -12,6 +13,8 @@ use super::settings::ServerLimits;
 use crate::database::DatabaseError;
 use crate::id;
 use crate::index::status::IndexState;
+use crate::store::StoreError;
+use crate::store::commit::{Committed, OperationResult};
 
 /// What a request waits for after it has written.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ pub(crate) struct IndexWait {
     timeout: Duration,
     /// Whether it is an error that indexes are still stale in the end.
     throw: bool,
-    /// `None`: every index that runs.
+    /// `None`: those that the request's writes concern.
     names: Option<Vec<String>>,
 }
 
@@ -39,14 +42,16 @@ impl IndexWait {
         Ok(Some(Self { timeout: timeout.min(limits.wait_max), throw, names: Some(names).filter(|it| !it.is_empty()) }))
     }
 
-    /// Waits.
+    /// Waits until what `committed` wrote is taken in. A request that wrote nothing waits for all that was written before it, and until
+    /// definitions that are changing have taken over.
     ///
     /// # Errors
     /// A time-out that says what is stored and which indexes are stale.
-    pub(crate) async fn wait(self, host: &Host, lease: Lease) -> Result<(), ApiError> {
+    pub(crate) async fn wait(self, host: &Host, lease: Lease, committed: &Committed) -> Result<(), ApiError> {
         let (mut stopping, mut closing) = (host.stop_signal(), lease.stop_signal());
+        let lease = Arc::new(lease);
         let outcome = tokio::select! {
-            outcome = lease.wait_for_indexes_async(self.names.clone(), self.timeout) => outcome,
+            outcome = self.wait_for_those(host, &lease, committed) => outcome,
             () = signalled(&mut stopping) => return Err(given_up("The server stops")),
             () = signalled(&mut closing) => return Err(given_up("The database closes")),
         };
@@ -57,8 +62,27 @@ impl IndexWait {
         }
     }
 
+    async fn wait_for_those(
+        &self,
+        host: &Host,
+        lease: &Arc<Lease>,
+        committed: &Committed,
+    ) -> Result<(), DatabaseError> {
+        if let Some(names) = self.names.clone() {
+            return lease.wait_for_results_of(names, self.timeout).await;
+        }
+        if committed.results.is_empty() {
+            return lease.wait_for_indexes_async(None, self.timeout).await;
+        }
+        let Some(first) = first_etag(committed) else { return Ok(()) };
+        let reader = Arc::clone(lease);
+        let touched = host.blocking(move || Ok(reader.indexes_touched_since(first))).await;
+        let touched = touched.unwrap_or_else(|_| Err(StoreError::Closed("the server stops".to_owned()).into()))?;
+        lease.wait_for_results_of_only(touched, self.timeout).await
+    }
+
     /// An index that does not run is waited for by nobody; one that was asked for by name must be current all the same.
-    async fn check_those_named(self, host: &Host, lease: Lease) -> Result<(), ApiError> {
+    async fn check_those_named(self, host: &Host, lease: Arc<Lease>) -> Result<(), ApiError> {
         let Some(names) = self.names else { return Ok(()) };
         let names: Vec<String> = names.iter().map(|name| id::lower(name)).collect();
         let statuses = host.blocking(move || Ok(lease.index_status()?)).await?;
@@ -77,6 +101,15 @@ impl IndexWait {
             )),
         }
     }
+}
+
+/// The first etag that a commit gave out, or the one before: a document that left another collection has two.
+fn first_etag(committed: &Committed) -> Option<u64> {
+    let etags = committed.results.iter().filter_map(|result| match result {
+        OperationResult::Put { etag, .. } => Some(*etag),
+        OperationResult::Delete { etag, .. } => *etag,
+    });
+    etags.min().map(|first| first.saturating_sub(1))
 }
 
 fn given_up(why: &str) -> ApiError {

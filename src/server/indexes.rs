@@ -1,4 +1,4 @@
-//! `/indexes`: definitions come and go, as RavenDB's JSON or as one `.rhai` text; indexes are paused and resumed.
+//! `/indexes`: definitions come and go, as RavenDB's JSON or as one `.rhai` text.
 //!
 //! Several definitions in one request are taken or refused together: each is compiled before the first is put, and what
 //! was put is taken back when a later one breaks a rule of the graph of indexes.
@@ -12,25 +12,25 @@ use super::body::{self, BodyLimit};
 use super::documents::page;
 use super::error::{ApiError, refused_script};
 use super::index_reports::statuses;
-use super::json::{self, json};
+use super::json::json;
+use super::json_body::JsonBody;
 use super::query::{self, Query};
 use super::registry::Lease;
 use super::router::Shared;
-use super::wire::definition::read_definition;
+use super::wire::definition::{PutDefinition, read_definition};
 use super::wire::index::{Definition, Definitions, PutIndex, Results};
+use crate::database::DatabaseError;
 use crate::index::definition::IndexDefinition;
+use crate::index::status::LockMode;
 use crate::script::{Limits, Program, Texts};
 
 /// Puts definitions in RavenDB's JSON.
 pub(crate) async fn put_definitions(
     State(host): State<Shared>,
     lease: Lease,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(Definitions { indexes }): JsonBody<Definitions>,
 ) -> Result<Response, ApiError> {
-    let payload = body::read(&host, &headers, body, BodyLimit::request(&host.settings.limits)).await?;
-    let read: Definitions = json::read(payload.bytes(), "an object with \"Indexes\": [{…}]")?;
-    let definitions = read.indexes.iter().map(read_definition).collect::<Result<Vec<_>, _>>()?;
+    let definitions = indexes.iter().map(read_definition).collect::<Result<Vec<_>, _>>()?;
     put_all(&host, lease, definitions).await
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn put_script(
         return Err(ApiError::data("The body is not an index script: it is not UTF-8."));
     };
     let definition = script_definition(name, text.to_owned());
-    put_all(&host, lease, vec![definition]).await
+    put_all(&host, lease, vec![definition.into()]).await
 }
 
 /// Lists definitions, or shows the one that is named.
@@ -69,7 +69,7 @@ pub(crate) async fn list(State(host): State<Shared>, lease: Lease, query: Query)
         if names_only {
             return Ok(json(StatusCode::OK, &Results::plain(found.map(|(definition, _)| definition.name).collect())));
         }
-        let definitions = found.map(|(definition, status)| Definition::new(definition, Some(&status)));
+        let definitions = found.map(|(definition, status)| Definition::new(definition, &status));
         Ok(json(StatusCode::OK, &Results::plain(definitions.collect())))
     })
     .await
@@ -87,32 +87,24 @@ pub(crate) async fn show(State(host): State<Shared>, lease: Lease, uri: Uri) -> 
         [script] if definition == script_definition(definition.name.clone(), script.clone()) => {
             Ok(script.clone().into_response())
         }
-        _ => Ok(json(StatusCode::OK, &Definition::new(definition, Some(&status)))),
+        _ => Ok(json(StatusCode::OK, &Definition::new(definition, &status))),
     }
 }
 
-/// Deletes the index that the query names.
+/// Deletes the index that the query names; of `ReplacementOf/…`, gives a change of definition up.
 pub(crate) async fn delete(State(host): State<Shared>, lease: Lease, query: Query) -> Result<Response, ApiError> {
-    delete_by_name(&host, lease, query.required("name")?.to_owned()).await
+    let name = query.required("name")?.to_owned();
+    delete_by_name(&host, lease, name, &query).await
 }
 
 /// Deletes the index that the path names.
-pub(crate) async fn delete_named(State(host): State<Shared>, lease: Lease, uri: Uri) -> Result<Response, ApiError> {
-    delete_by_name(&host, lease, name_in_path(&uri)?).await
-}
-
-/// Lets one index, or all, go on.
-pub(crate) async fn start(State(host): State<Shared>, lease: Lease, query: Query) -> Result<Response, ApiError> {
-    let name = query.text("name").map(str::to_owned);
-    host.blocking(move || Ok(lease.resume_indexes(name.as_deref())?)).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// Pauses one index, or all.
-pub(crate) async fn stop(State(host): State<Shared>, lease: Lease, query: Query) -> Result<Response, ApiError> {
-    let name = query.text("name").map(str::to_owned);
-    host.blocking(move || Ok(lease.pause_indexes(name.as_deref())?)).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+pub(crate) async fn delete_named(
+    State(host): State<Shared>,
+    lease: Lease,
+    uri: Uri,
+    query: Query,
+) -> Result<Response, ApiError> {
+    delete_by_name(&host, lease, name_in_path(&uri)?, &query).await
 }
 
 /// Whether a definition has this name, without regard to case.
@@ -120,30 +112,38 @@ pub(crate) fn is_named(definition: &IndexDefinition, name: &str) -> bool {
     crate::id::lower(&definition.name) == crate::id::lower(name)
 }
 
-async fn delete_by_name(host: &Shared, lease: Lease, name: String) -> Result<Response, ApiError> {
-    let existed = host.blocking(move || Ok(lease.delete_index(&name)?)).await?;
-    let status = if existed { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
+async fn delete_by_name(host: &Shared, lease: Lease, name: String, query: &Query) -> Result<Response, ApiError> {
+    let keeps_outputs = query.switch("keepOutputs", false)?;
+    let delete = move || {
+        let existed = match keeps_outputs {
+            true => lease.delete_index_keeping_outputs(&name),
+            false => lease.delete_index(&name),
+        };
+        Ok(existed?)
+    };
+    let status = if host.blocking(delete).await? { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
     Ok(status.into_response())
 }
 
-async fn put_all(host: &Shared, lease: Lease, definitions: Vec<IndexDefinition>) -> Result<Response, ApiError> {
+async fn put_all(host: &Shared, lease: Lease, definitions: Vec<PutDefinition>) -> Result<Response, ApiError> {
     let limits = host.settings.database.script_limits.clone();
     let results = host.blocking(move || put_together(&lease, definitions, &limits)).await?;
     Ok(json(StatusCode::CREATED, &Results::plain(results)))
 }
 
-fn put_together(lease: &Lease, definitions: Vec<IndexDefinition>, limits: &Limits) -> Result<Vec<PutIndex>, ApiError> {
+fn put_together(lease: &Lease, definitions: Vec<PutDefinition>, limits: &Limits) -> Result<Vec<PutIndex>, ApiError> {
     if definitions.len() > 1 {
-        for definition in &definitions {
+        for PutDefinition { definition, .. } in &definitions {
             Program::compile(definition.texts.clone(), limits.clone())
                 .map_err(|fault| refused_script(&definition.name, &fault))?;
         }
     }
     let mut results = Vec::with_capacity(definitions.len());
     let mut former = Vec::new();
-    for definition in definitions {
-        let (name, before) = (definition.name.clone(), lease.index(&definition.name));
-        match lease.put_index(definition) {
+    for put in definitions {
+        let name = put.definition.name.clone();
+        let before = lease.newest_index(&name);
+        match put_one(lease, put) {
             Ok(changed) => {
                 if changed {
                     former.push((name.clone(), before));
@@ -157,6 +157,27 @@ fn put_together(lease: &Lease, definitions: Vec<IndexDefinition>, limits: &Limit
         }
     }
     Ok(results)
+}
+
+/// Puts one definition and sets what comes with it, unless the index is locked.
+fn put_one(lease: &Lease, put: PutDefinition) -> Result<bool, DatabaseError> {
+    let PutDefinition { definition, lock, priority, is_disabled } = put;
+    let name = definition.name.clone();
+    let is_locked = lease.index_settings(&name).is_some_and(|(lock, _)| lock != LockMode::Unlock);
+    let changed = lease.put_index(definition)?;
+    if is_locked {
+        return Ok(changed);
+    }
+    if is_disabled {
+        lease.set_index_disabled(&name, true)?;
+    }
+    if let Some(priority) = priority {
+        lease.set_index_priority(&name, priority)?;
+    }
+    if let Some(lock) = lock {
+        lease.set_index_lock(&name, lock)?;
+    }
+    Ok(changed)
 }
 
 /// Undoes what a request that is refused has put already, the last first.

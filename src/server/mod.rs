@@ -33,6 +33,7 @@ mod index_reports;
 mod index_wait;
 mod indexes;
 mod json;
+mod json_body;
 mod listing;
 mod metrics;
 mod multi_get;

@@ -100,10 +100,15 @@ fn database_routes() -> Router<Shared> {
         .route("/admin/indexes", put(indexes::put_definitions))
         .route("/admin/indexes/enable", post(index_operations::enable))
         .route("/admin/indexes/disable", post(index_operations::disable))
-        .route("/admin/indexes/start", post(indexes::start))
-        .route("/admin/indexes/stop", post(indexes::stop))
+        .route("/admin/indexes/start", post(index_operations::start))
+        .route("/admin/indexes/stop", post(index_operations::stop))
         .route("/indexes/stats", named().get(index_reports::stats))
-        .route("/indexes/errors", named().get(index_reports::errors))
+        .route("/indexes/replace", named().post(index_operations::replace))
+        .route("/indexes/rollback", named().post(index_operations::roll_back))
+        .route(
+            "/indexes/errors",
+            put(indexes::put_script).delete(index_operations::clear_errors).get(index_reports::errors),
+        )
         .route("/indexes/status", named().get(index_reports::status))
         .route("/indexes/staleness", named().get(index_reports::staleness))
         .route("/indexes/progress", named().get(index_reports::progress))
@@ -124,7 +129,8 @@ fn database_routes() -> Router<Shared> {
         .route("/healthcheck", get(node::database_health))
 }
 
-/// What can be done with an index whose name is the path's last segment; also with one named `stats`.
+/// What can be done with an index whose name is the path's last segment; also with one named `stats`. (One named `errors` is deleted by
+/// `DELETE …/indexes?name=errors`.)
 fn named() -> MethodRouter<Shared> {
     put(indexes::put_script).delete(indexes::delete_named)
 }

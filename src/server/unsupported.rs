@@ -72,7 +72,6 @@ pub(crate) fn refusal(method: &Method, path: &str) -> ApiError {
         match (method.as_str(), below) {
             ("PATCH", "docs") => return ApiError::unsupported("patches"),
             ("POST", "_changes") => return ApiError::unsupported("filters of _changes in a body"),
-            ("DELETE", "indexes/errors") => return ApiError::unsupported("clearing the errors of an index"),
             _ => {}
         }
     }

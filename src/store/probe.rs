@@ -34,6 +34,14 @@ pub enum Step {
     RunCommitted,
     /// A part of the second phase of a build was committed.
     SweepCommitted,
+    /// A replacement has caught up, and the generation that serves is frozen; nothing of the swap is committed yet.
+    SwapFrozen,
+    /// A part of a swap was committed.
+    MergeCommitted,
+    /// A replacement has taken its place.
+    SwapFlipped,
+    /// An output collection that is no longer written is empty; it is not given up yet.
+    OutputEmptied,
 }
 
 impl Step {
@@ -43,6 +51,8 @@ impl Step {
     /// The steps of an index.
     pub const OF_INDEX: [Step; 5] =
         [Step::RunRead, Step::RunMapped, Step::RunReduced, Step::RunCommitted, Step::SweepCommitted];
+    /// The steps of a changed definition.
+    pub const OF_SWAP: [Step; 4] = [Step::SwapFrozen, Step::MergeCommitted, Step::SwapFlipped, Step::OutputEmptied];
 }
 
 /// Is told of every step, on the thread that takes it, which waits for its return.

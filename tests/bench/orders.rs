@@ -2,13 +2,14 @@
 //!
 //! Beside each figure stands the limit it is held against, measured in the same run with as little code as possible around it.
 //! `workload` makes the documents, `limits` measures the bare limits, `server` is the child under test, `http` talks to it,
-//! `updates` times single changes, `report` prints. Run by `scripts/bench`.
+//! `updates` times single changes, `swap` a changed definition, `report` prints. Run by `scripts/bench`.
 #![allow(clippy::cast_precision_loss, reason = "figures for people, far below 2⁵²")]
 
 mod http;
 mod limits;
 mod report;
 mod server;
+mod swap;
 mod updates;
 mod workload;
 
@@ -90,7 +91,7 @@ fn measure(
     report.add(Figure::new("disk, before a clean stop", server::disk_mib(&directory.join("data"))?, "MiB"));
     server.stop()?;
     report.add(Figure::new("disk, after a clean stop", server::disk_mib(&directory.join("data"))?, "MiB"));
-    Ok(())
+    swap::measure(&directory.join("swap"), report)
 }
 
 /// Bytes of a MiB.

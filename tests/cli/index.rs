@@ -38,6 +38,70 @@ fn an_index_lives_from_put_to_delete() {
 }
 
 #[test]
+fn a_definition_changes_beside_the_present_one_and_goes_back() {
+    let server = server_with_things();
+    let totals = |server: &Server| {
+        let sums = server.run(&["list", "--collection", "Sums"]).json();
+        sums.iter().map(|sum| sum["Total"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    let put = |server: &Server, script: &str| {
+        server.file("Sums.rhai", script);
+        server.run(&["index", "put", "Sums.rhai"]).json();
+    };
+    let tenfold = SUMS.replace("thing.n", "thing.n * 10");
+    put(&server, SUMS);
+    server.run(&["index", "status", "--wait"]).json();
+    let paused = server.run(&["index", "pause", "sums"]).json();
+    assert_eq!((&paused[0]["name"], &paused[0]["done"]), (&"sums".into(), &"paused".into()));
+    put(&server, &tenfold);
+    let status = server.run(&["index", "status"]).json();
+    assert_eq!((&status[1]["Name"], &status[1]["Replaces"]), (&"ReplacementOf/Sums".into(), &"Sums".into()));
+    let refused = server.run(&["index", "swap", "Sums"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("does not run"), "{refused:?}");
+    assert_eq!(server.run(&["index", "cancel", "Sums", "--text"]).stdout, "cancelled index Sums\n");
+    assert_eq!(server.run(&["index", "cancel", "Sums"]).code, Some(3));
+    put(&server, &tenfold);
+    assert_eq!(totals(&server), [100, 100, 100], "what serves is what was");
+    assert_eq!(server.run(&["index", "resume", "--all", "--text"]).stdout, "resumed index Sums\n");
+    server.run(&["index", "status", "--wait"]).json();
+    assert_eq!(totals(&server), [1_000, 1_000, 1_000]);
+    assert_eq!(server.run(&["index", "rollback", "Sums", "--text"]).stdout, "rolling back index Sums\n");
+    server.run(&["index", "status", "--wait"]).json();
+    assert_eq!(totals(&server), [100, 100, 100]);
+    assert_eq!(server.run(&["index", "show", "Sums", "--text"]).stdout, SUMS);
+    server.run(&["index", "reset", "Sums"]).json();
+    server.run(&["index", "status", "--wait"]).json();
+    assert_eq!(totals(&server), [100, 100, 100]);
+}
+
+#[test]
+fn an_index_is_turned_off_locked_and_leaves_its_documents() {
+    let server = server_with_things();
+    server.file("Sums.rhai", SUMS);
+    server.run(&["index", "put", "Sums.rhai"]).json();
+    server.run(&["index", "status", "--wait"]).json();
+    server.run(&["index", "disable", "Sums"]).json();
+    let ran = server.run(&["index", "status", "--wait", "--text"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("disabled"), "{ran:?}");
+    server.run(&["index", "enable", "Sums"]).json();
+    server.run(&["index", "priority", "low", "Sums"]).json();
+    assert_eq!(server.run(&["index", "lock", "error", "Sums", "--text"]).stdout, "locked index Sums\n");
+    server.file("Sums.rhai", &SUMS.replace("thing.n", "1"));
+    let refused = server.run(&["index", "put", "Sums.rhai"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("LockedError"), "{refused:?}");
+    server.run(&["index", "lock", "unlock", "--all"]).json();
+    server.run(&["index", "clear", "Sums"]).json();
+    let deleted = server.run(&["index", "delete", "Sums", "--keep-outputs", "--text"]);
+    assert_eq!(deleted.stdout, "deleted index Sums\n");
+    let kept = server.run(&["list", "--collection", "Sums"]).json();
+    assert_eq!(kept.len(), 3);
+    let id = kept[0]["@metadata"]["@id"].as_str().unwrap();
+    assert_eq!(server.run(&["delete", id]).code, Some(0), "it is a document like any other");
+    assert_eq!(server.run(&["index", "pause", "Sums"]).code, Some(3));
+    assert_eq!(server.run(&["index", "pause"]).code, Some(2), "which index?");
+}
+
+#[test]
 fn status_for_people_is_a_table() {
     let server = server_with_things();
     server.run_with(&["index", "put", "-", "--name", "Sums"], SUMS).json();

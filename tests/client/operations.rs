@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use treepie::client::{ClientConfiguration, ErrorKind, IndexDefinition};
+use treepie::client::{ClientConfiguration, ErrorKind, IndexDefinition, LockMode, Priority};
 
 use crate::support::{World, user};
 
@@ -63,6 +63,52 @@ async fn indexes_are_put_and_waited_for() {
     indexes.put(&both).await.unwrap();
     let names: Vec<String> = indexes.list().await.unwrap().into_iter().map(|index| index.name).collect();
     assert_eq!(names, ["A", "B"]);
+}
+
+#[tokio::test]
+async fn an_index_changes_goes_back_is_locked_and_turned_off() {
+    let world = World::start().await;
+    let indexes = world.store.indexes();
+    let patience = Duration::from_secs(60);
+    indexes.put_script("Names", SCRIPT).await.unwrap();
+    let mut session = world.store.session();
+    session.store_as(user("Ann"), "users/1").await.unwrap();
+    session.save_changes().await.unwrap();
+    indexes.wait(patience).await.unwrap();
+    let count = async || {
+        let mut session = world.store.session();
+        let found = session.load_starting_with::<serde_json::Value>("Names/", 0, 10).await.unwrap();
+        found.first().and_then(|entity| session.get(entity).unwrap()["Count"].as_u64())
+    };
+    let tenfold = SCRIPT.replace("Count: 1", "Count: 10");
+    assert_eq!(indexes.swap_now("Names").await.unwrap_err().kind(), ErrorKind::Caller);
+    indexes.stop("Names").await.unwrap();
+    indexes.put_script("Names", &tenfold).await.unwrap();
+    assert_eq!(indexes.stats().await.unwrap()[1].name, "ReplacementOf/Names");
+    assert!(indexes.cancel_change("Names").await.unwrap());
+    assert!(!indexes.cancel_change("Names").await.unwrap());
+    indexes.put_script("Names", &tenfold).await.unwrap();
+    indexes.start("Names").await.unwrap();
+    indexes.wait(patience).await.unwrap();
+    assert_eq!(count().await, Some(10));
+    indexes.roll_back("Names").await.unwrap();
+    indexes.wait(patience).await.unwrap();
+    assert_eq!(count().await, Some(1));
+    indexes.reset("Names").await.unwrap();
+    indexes.set_lock(&["Names"], LockMode::LockedError).await.unwrap();
+    indexes.set_priority(&["Names"], Priority::Low).await.unwrap();
+    indexes.clear_errors("Names").await.unwrap();
+    assert_eq!(indexes.put_script("Names", &tenfold).await.unwrap_err().kind(), ErrorKind::Caller);
+    indexes.disable("Names").await.unwrap();
+    let stats = indexes.stats().await.unwrap().remove(0);
+    assert_eq!(
+        (stats.state.as_str(), stats.lock_mode, stats.priority),
+        ("Disabled", LockMode::LockedError, Priority::Low)
+    );
+    indexes.enable("Names").await.unwrap();
+    indexes.wait(patience).await.unwrap();
+    assert!(indexes.delete_keeping_outputs("Names").await.unwrap());
+    assert_eq!(count().await, Some(1), "the document stays");
 }
 
 #[tokio::test]

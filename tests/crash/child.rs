@@ -1,7 +1,7 @@
 //! The process that is killed: this test binary, started again with the directory in its environment.
 //!
-//! It rebuilds an index, writes numbered batches and, from a second thread, single documents, and says on standard output what was
-//! acknowledged and which etags it saw. At a step that it was asked for it says so and stands still.
+//! It rebuilds an index, writes numbered batches and, from other threads, single documents and changed definitions, and says on standard
+//! output what was acknowledged and which etags it saw. At a step that it was asked for it says so and stands still.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use treepie::database::{Database, DatabaseSettings};
 use treepie::store::commit::OperationResult;
 use treepie::store::probe::{Probe, Step};
 
-use crate::models::SHAPES;
+use crate::models::{SHAPES, SUMS};
 use crate::workload::{MODELS, batch};
 use crate::world::{definition, put};
 
@@ -64,6 +64,7 @@ fn work(directory: &Path, first_batch: u64) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| write_singles(&database, &done));
+        scope.spawn(|| change_definitions(&database, &done));
         for number in first_batch..first_batch + BATCHES {
             let committed = database.write(batch(number)).unwrap();
             say(&format!("batch {number} {}", committed.last_etag));
@@ -81,6 +82,22 @@ fn write_singles(database: &Database, done: &AtomicBool) {
         let committed = database.write(vec![put("Singles", "singles/", r#"{"alone":true}"#)]).unwrap();
         if let [OperationResult::Put { id, etag, .. }] = committed.results.as_slice() {
             say(&format!("single {id} {etag}"));
+        }
+    }
+}
+
+/// Changes the definition of an index again and again, now and then before the change before has come to its end, and its output
+/// collection with it.
+fn change_definitions(database: &Database, done: &AtomicBool) {
+    for number in 0.. {
+        let script = SUMS.script.replace("fn map(doc) {", &format!("fn map(doc) {{ let number = {number};"));
+        let script = if number % 3 == 1 { script.replace(r#"output("Sums")"#, r#"output("Moved")"#) } else { script };
+        database.put_index(definition(SUMS.name, &script)).unwrap();
+        if number % 4 != 3 {
+            database.wait_for_indexes(Some(&[SUMS.name.to_owned()]), Duration::from_secs(120)).unwrap();
+        }
+        if done.load(Ordering::Acquire) {
+            break;
         }
     }
 }

@@ -14,7 +14,7 @@ use treepie::store::probe::Step;
 
 use crate::child::{BATCHES, SAID, Stop, command};
 use crate::workload::{MARKERS, MODELS, mixed, orders_after};
-use crate::world::{assert_equals, definition, documents, put};
+use crate::world::{assert_equals, definition, documents, generations, put};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const SIGKILL: i32 = 9;
@@ -157,6 +157,9 @@ fn assert_indexes(database: &Database) {
     for model in MODELS {
         assert_equals(database, &model);
     }
+    assert_eq!(documents(&database.store().snapshot(), "Moved").len(), 0, "left of a definition that is no more");
+    let generations = generations(&database.store().snapshot());
+    assert_eq!(generations.len(), MODELS.len(), "rows of other generations are left: {generations:?}");
     assert_eq!(database.store().snapshot().verify().unwrap(), Vec::<String>::new());
 }
 
@@ -187,6 +190,11 @@ fn a_kill_at_any_step_of_a_commit_loses_nothing() {
 #[test]
 fn a_kill_at_any_step_of_an_index_run_loses_nothing() {
     assert_survives(&Step::OF_INDEX);
+}
+
+#[test]
+fn a_kill_at_any_step_of_a_changed_definition_loses_nothing() {
+    assert_survives(&Step::OF_SWAP);
 }
 
 #[test]

@@ -363,7 +363,7 @@ async fn an_index_that_is_turned_off_stays_off_until_it_is_turned_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn definitions_are_compared_and_settings_with_one_value_taken() {
+async fn definitions_are_compared_and_settings_checked() {
     let server = with_items().await;
     put_definitions(&server, "/databases/db/admin/indexes", json!([definition("Counts", "Counts")])).await;
     let post = async |path: &str, body: Value| {
@@ -374,8 +374,8 @@ async fn definitions_are_compared_and_settings_with_one_value_taken() {
     assert_eq!(post("has-changed", definition("New", "New")).await.json(), json!({"Changed": true}));
     let names = json!(["Counts"]);
     assert_eq!(post("set-lock", json!({"IndexNames": names, "Mode": "Unlock"})).await.status, StatusCode::NO_CONTENT);
-    let locked = post("set-lock", json!({"IndexNames": names, "Mode": "LockedError"})).await;
-    locked.assert_error(501, "NotSupportedException", &["LockedError"]);
+    let locked = post("set-lock", json!({"IndexNames": names, "Mode": "Locked"})).await;
+    locked.assert_error(400, "ArgumentException", &["'Locked'", "LockedError"]);
     let low = post("set-priority", json!({"IndexNames": names, "Priority": "Low"})).await;
     assert_eq!(low.status, StatusCode::NO_CONTENT);
     let none = post("set-priority", json!({"IndexNames": ["none"], "Priority": "Low"})).await;

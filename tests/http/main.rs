@@ -21,6 +21,7 @@ mod exports;
 mod hilo_ranges_never_overlap;
 mod identities_by_request;
 mod ids_on_the_url;
+mod index_lives;
 mod indexes;
 mod json_that_parsers_disagree_on;
 mod limits;

@@ -264,6 +264,7 @@ fn who_waits_for_an_index_waits_on_when_its_definition_changes_and_no_longer_whe
         let waiting = scope.spawn(|| world.database().wait_for_indexes(None, Duration::from_secs(60)));
         std::thread::yield_now();
         world.index("Sums", &variant(1));
+        world.database().resume_indexes(None).unwrap();
         waiting.join().unwrap().unwrap();
     });
     world.assert_equals(&SUMS);

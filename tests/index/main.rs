@@ -1,7 +1,9 @@
 //! Map-reduce through `Database`: every file is a behaviour, every function a sentence about it.
 //!
-//! `world` is a database under test; `oracle`, `shape` and `models` say what an index must give without any code of the product.
+//! `world` is a database under test, `gate` holds one of its threads at a step; `oracle`, `shape` and `models` say what an index must give without any code of the product.
 
+#[cfg(test)]
+mod gate;
 #[cfg(test)]
 mod models;
 #[cfg(test)]
@@ -13,6 +15,8 @@ mod world;
 
 #[cfg(test)]
 mod definitions_are_checked;
+#[cfg(test)]
+mod definitions_change_side_by_side;
 #[cfg(test)]
 mod definitions_change_under_way;
 #[cfg(test)]
@@ -27,6 +31,8 @@ mod indexes_feed_indexes;
 mod keys_and_numbers_are_exact;
 #[cfg(test)]
 mod outputs_follow_their_sources;
+#[cfg(test)]
+mod random_lives_end_like_a_fresh_build;
 #[cfg(test)]
 mod unchanged_results_are_not_written;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! feed and its count agree about which documents exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -50,6 +51,17 @@ impl World {
 
     fn open(&mut self) {
         self.database = Some(Database::open(self.directory.path(), self.settings.clone()).unwrap());
+    }
+
+    /// What a process finds that opens the directory after this one was killed just now.
+    pub(crate) fn copied(&self) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        // A file may go while its directory is copied: what a kill leaves is the directory at one moment.
+        let is_copied = (0..100).any(|_| copy(self.directory.path(), directory.path()));
+        assert!(is_copied, "files kept vanishing");
+        let mut world = Self { directory, settings: DatabaseSettings::default(), database: None };
+        world.open();
+        world
     }
 
     /// The database itself.
@@ -151,11 +163,45 @@ impl World {
         generations.into_values().collect()
     }
 
+    /// The generations that have a row in any family or in `meta`.
+    pub(crate) fn generations(&self) -> BTreeSet<u32> {
+        generations(&self.database().store().snapshot())
+    }
+
     /// The texts of an index's recorded faults with the document or key they are about.
     pub(crate) fn faults(&self, name: &str) -> Vec<(String, String)> {
         let records = self.database().index_faults(name).unwrap();
         records.into_iter().map(|record| (record.subject, record.fault.to_string())).collect()
     }
+}
+
+/// The generations that have a row in any family, or progress, faults or blocked groups in `meta`.
+pub(crate) fn generations(snapshot: &Snapshot<'_>) -> BTreeSet<u32> {
+    let mut generations = BTreeSet::new();
+    for family in Family::OF_GENERATIONS {
+        let mut scan = snapshot.rows(family, KeyRange::all(), Direction::Forward);
+        while let Some((key, _)) = scan.next_row().unwrap() {
+            generations.insert(u32::from_be_bytes(key[..4].try_into().unwrap()));
+        }
+    }
+    let mut scan = snapshot.rows(Family::Meta, KeyRange::prefix(b"generation-"), Direction::Forward);
+    while let Some((key, _)) = scan.next_row().unwrap() {
+        generations.insert(std::str::from_utf8(key).unwrap().split('/').nth(1).unwrap().parse().unwrap());
+    }
+    generations
+}
+
+/// Copies a directory's files but for the lock. `false`: one of them went meanwhile.
+fn copy(from: &Path, to: &Path) -> bool {
+    for stale in std::fs::read_dir(to).unwrap() {
+        std::fs::remove_file(stale.unwrap().path()).unwrap();
+    }
+    let files = std::fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.file_name() != "LOCK");
+    let mut files = files.map(|entry| std::fs::copy(entry.path(), to.join(entry.file_name())));
+    files.all(|copied| match copied {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        copied => copied.is_ok(),
+    })
 }
 
 /// One document write from the text of its properties.

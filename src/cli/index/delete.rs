@@ -14,6 +14,9 @@ pub(crate) struct Delete {
     /// The indexes
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+    /// Keep the artificial documents: they become ordinary ones
+    #[arg(long)]
+    keep_outputs: bool,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -25,7 +28,8 @@ impl Delete {
         let api = Api::new(&self.target, ANSWER_TIMEOUT)?;
         let mut out = Output::new(self.output);
         for name in &self.names {
-            let answer = api.text(api.request(Method::DELETE, "indexes").query(&[("name", name)])).await;
+            let query = [("name", name.as_str()), ("keepOutputs", if self.keep_outputs { "true" } else { "false" })];
+            let answer = api.text(api.request(Method::DELETE, "indexes").query(&query)).await;
             found(name, answer)?;
             if out.for_people() {
                 out.line(&format!("deleted index {name}"))?;

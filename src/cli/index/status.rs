@@ -44,8 +44,11 @@ pub(crate) struct Status {
 #[serde(rename_all = "PascalCase")]
 struct Progress {
     name: String,
+    /// The index whose place this one is to take.
+    replaces: Option<String>,
     state: String,
     status: String,
+    phase: String,
     is_building: bool,
     is_stale: bool,
     /// Changes to go.
@@ -124,7 +127,7 @@ impl Status {
             bar.set_length(most);
             bar.set_position(most - lag);
             bar.set_message(now.outlook());
-            if now.indexes.iter().any(|index| !index.runs()) || (now.rests() && now.same_place(&before)) {
+            if now.indexes.iter().any(|index| now.is_stuck(index)) || (now.rests() && now.same_place(&before)) {
                 bar.finish_and_clear();
                 return Ok(now);
             }
@@ -174,6 +177,12 @@ impl Look {
         format!("{rate:.0}/s  {:.0} s left", left.ceil())
     }
 
+    /// Whether an index does not run, nor is a changed definition on its way that might.
+    fn is_stuck(&self, index: &Progress) -> bool {
+        let is_replaced = |other: &Progress| other.replaces.as_ref() == Some(&index.name) && other.runs();
+        !index.runs() && !self.indexes.iter().any(is_replaced)
+    }
+
     fn rests(&self) -> bool {
         self.indexes.iter().all(|index| !index.is_stale)
     }
@@ -194,6 +203,7 @@ impl Progress {
 
     fn shown_state(&self) -> String {
         match (self.state.as_str(), self.runs()) {
+            (_, true) if self.phase == "Swapping" => "swapping".to_owned(),
             (_, true) if self.is_building => "building".to_owned(),
             (_, true) if self.is_stale => "working".to_owned(),
             (_, true) => "current".to_owned(),

@@ -2,16 +2,18 @@
 //!
 //! `mapping` maps in feed order, in committed chunks, without reducing; new writes simply move to the end of the feed. When the
 //! lag is small, `sweep` reduces the groups in hash order, slice by slice, and compares with the artificial documents that stand
-//! there already (those of the generation before): equal ones stay, vanished groups lose theirs. Then the index is live.
+//! there already: equal ones stay, vanished groups lose theirs. Then the index is live. Beside a generation that serves the
+//! build touches no document; when it has caught up, `merge` compares results with documents, the same way.
 //! Both are restartable anywhere and hold no snapshot for long.
 //!
 //! Next on the walk: `mapping`.
 
 mod mapping;
+mod merge;
 mod sweep;
 
 pub(crate) use mapping::{MapPool, MappedChunk};
-pub(crate) use sweep::{SLICES, SweepPool, SweptPart};
+pub(crate) use sweep::{SLICES, SweepPool, SweptPart, Work};
 
 use crate::script::Fault;
 use crate::store::StoreError;

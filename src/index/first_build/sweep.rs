@@ -1,9 +1,10 @@
 //! The second phase of a build: threads reduce the groups, a slice of the hash space at a time; the index's thread commits.
 //!
 //! A slice is all hashes with one first byte, which is also all artificial ids with the same two hex digits: both are read in
-//! the same order and compared. Nothing maps meanwhile, so a slice done twice, after a crash, comes out the same.
+//! the same order and compared. Nothing maps meanwhile, so a slice done twice, after a crash, comes out the same. A hidden
+//! generation leaves the documents alone; `merge` compares them later.
 //!
-//! Next on the walk: `worker`.
+//! Next on the walk: `merge`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,6 +56,17 @@ pub(crate) struct SweptPart {
     pub reduce_faults: u64,
     /// Faults by group; `None` clears.
     pub faults: Vec<(Subject, Option<Fault>)>,
+    /// Groups whose id a foreign document has taken.
+    pub blocked: Vec<GroupHash>,
+}
+
+/// What is done with each slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The groups are reduced.
+    Reduce,
+    /// They are reduced already, and the documents are made equal to them.
+    Merge,
 }
 
 impl SweptPart {
@@ -69,6 +81,7 @@ impl SweptPart {
             reduce_attempts: 0,
             reduce_faults: 0,
             faults: Vec::new(),
+            blocked: Vec::new(),
         }
     }
 }
@@ -81,7 +94,7 @@ pub(crate) struct SweepPool {
 
 impl SweepPool {
     /// Starts the threads on all slices from `first` on.
-    pub(crate) fn start(context: &Context, first: u32, given_up: &GivenUp) -> Result<Self, BuildError> {
+    pub(crate) fn start(context: &Context, work: Work, first: u32, given_up: &GivenUp) -> Result<Self, BuildError> {
         let (slices, slice_queue) = unbounded();
         for slice in first..SLICES {
             slices.send(slice).map_err(|_| BuildError::Thread)?;
@@ -94,7 +107,7 @@ impl SweepPool {
             let given_up = Arc::clone(&given_up);
             let thread =
                 std::thread::Builder::new().name(format!("reduce-{}-{n}", context.number)).stack_size(STACK_BYTES);
-            let run = move || sweep_slices(&context, &given_up, &slice_queue, &part_queue);
+            let run = move || sweep_slices(&context, work, &given_up, &slice_queue, &part_queue);
             threads.push(thread.spawn(run).map_err(|_| BuildError::Thread)?);
         }
         Ok(Self { parts, threads })
@@ -119,6 +132,7 @@ impl Drop for SweepPool {
 /// The life of a sweeping thread.
 fn sweep_slices(
     context: &Context,
+    work: Work,
     given_up: &GivenUp,
     slices: &Receiver<u32>,
     parts: &Sender<Result<SweptPart, BuildError>>,
@@ -135,7 +149,10 @@ fn sweep_slices(
     while let Ok(slice) = slices.try_recv() {
         let part = SweptPart::new(slice);
         let mut sweep = Sweep { context, given_up, runner: &mut runner, parts, part };
-        let result = sweep.slice(slice);
+        let result = match work {
+            Work::Reduce => sweep.slice(slice),
+            Work::Merge => sweep.merge(slice),
+        };
         let is_over = result.is_err();
         if parts.send(result.map(|()| sweep.part)).is_err() || is_over {
             return;
@@ -144,12 +161,12 @@ fn sweep_slices(
 }
 
 /// One slice being swept.
-struct Sweep<'a> {
-    context: &'a Context,
-    given_up: &'a GivenUp,
-    runner: &'a mut Runner,
+pub(super) struct Sweep<'a> {
+    pub(super) context: &'a Context,
+    pub(super) given_up: &'a GivenUp,
+    pub(super) runner: &'a mut Runner,
     parts: &'a Sender<Result<SweptPart, BuildError>>,
-    part: SweptPart,
+    pub(super) part: SweptPart,
 }
 
 impl Sweep<'_> {
@@ -184,7 +201,7 @@ impl Sweep<'_> {
         slice: u32,
     ) -> Result<BTreeMap<GroupHash, StoredDocument>, BuildError> {
         let mut present = BTreeMap::new();
-        if let Some(output) = &self.context.output {
+        if let Some(output) = self.context.output.as_ref().filter(|_| !self.context.is_hidden()) {
             let lower = crate::id::lower(output);
             let range = IdRange { prefix: format!("{lower}/{slice:02x}"), ..IdRange::default() };
             for document in snapshot.documents(&range) {
@@ -242,6 +259,7 @@ impl Sweep<'_> {
             Ok(operation) => self.part.operations.extend(operation),
             Err(fault) => {
                 self.part.reduce_faults += 1;
+                self.part.blocked.push(hash);
                 result = GroupResult::Fault(fault);
             }
         }
@@ -254,7 +272,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    fn send_when_full(&mut self) -> Result<(), BuildError> {
+    pub(super) fn send_when_full(&mut self) -> Result<(), BuildError> {
         send_full(&mut self.part, self.parts)
     }
 }
@@ -268,7 +286,7 @@ fn send_full(part: &mut SweptPart, parts: &Sender<Result<SweptPart, BuildError>>
     parts.send(Ok(std::mem::replace(part, next))).map_err(|_| BuildError::Thread)
 }
 
-fn interruption(hash: &GroupHash, error: TreeError) -> BuildError {
+pub(super) fn interruption(hash: &GroupHash, error: TreeError) -> BuildError {
     match error {
         TreeError::Store(error) => BuildError::Store(error),
         TreeError::Interrupted(fault) => BuildError::Interrupted { subject: format!("{hash:?}"), fault },
@@ -277,7 +295,7 @@ fn interruption(hash: &GroupHash, error: TreeError) -> BuildError {
 }
 
 /// Reads the group hash out of a lower-cased artificial id.
-fn group_of(lower_id: &str, lower_output: &str) -> Option<GroupHash> {
+pub(super) fn group_of(lower_id: &str, lower_output: &str) -> Option<GroupHash> {
     let hex = lower_id.strip_prefix(lower_output)?.strip_prefix('/')?;
     let is_hash = hex.len() == 32 && hex.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_hash.then(|| u128::from_str_radix(hex, 16).ok()).flatten().map(|hash| GroupHash(hash.to_be_bytes()))

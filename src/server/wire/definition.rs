@@ -6,14 +6,15 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::index::definition::IndexDefinition;
+use crate::index::status::{LockMode, Priority};
 use crate::script::Texts;
 use crate::server::error::{ApiError, names};
 
-/// Settings with the values that mean nothing here, or mean what Treepie does.
+/// Settings with the values that are read, mean nothing here, or mean what Treepie does.
 const HARMLESS: [(&str, &[&str]); 9] = [
     ("Priority", &["Low", "Normal", "High"]),
-    ("State", &["Normal", "Idle"]),
-    ("LockMode", &["Unlock"]),
+    ("State", &["Normal", "Idle", "Disabled"]),
+    ("LockMode", &["Unlock", "LockedIgnore", "LockedError"]),
     ("Type", &["None", "Map", "MapReduce", "JavaScriptMap", "JavaScriptMapReduce"]),
     ("IndexType", &["None", "Map", "MapReduce", "JavaScriptMap", "JavaScriptMapReduce"]),
     ("SourceType", &["None", "Documents"]),
@@ -35,11 +36,54 @@ const READ: [&str; 6] = [
 /// Settings that the server itself writes into definitions.
 const ANSWERED: [&str; 2] = ["ReduceOutputIndex", "@metadata"];
 
+/// A definition, and what is to be set of its index.
+#[derive(Debug)]
+pub(crate) struct PutDefinition {
+    pub(crate) definition: IndexDefinition,
+    pub(crate) lock: Option<LockMode>,
+    pub(crate) priority: Option<Priority>,
+    pub(crate) is_disabled: bool,
+}
+
+impl From<IndexDefinition> for PutDefinition {
+    fn from(definition: IndexDefinition) -> Self {
+        Self { definition, lock: None, priority: None, is_disabled: false }
+    }
+}
+
+/// Reads a lock mode.
+pub(crate) fn lock_mode(name: &str) -> Option<LockMode> {
+    [LockMode::Unlock, LockMode::LockedIgnore, LockMode::LockedError].into_iter().find(|&lock| lock_name(lock) == name)
+}
+
+/// A lock mode in RavenDB's words.
+pub(crate) fn lock_name(lock: LockMode) -> &'static str {
+    match lock {
+        LockMode::Unlock => "Unlock",
+        LockMode::LockedIgnore => "LockedIgnore",
+        LockMode::LockedError => "LockedError",
+    }
+}
+
+/// Reads a priority.
+pub(crate) fn priority(name: &str) -> Option<Priority> {
+    [Priority::Low, Priority::Normal, Priority::High].into_iter().find(|&priority| priority_name(priority) == name)
+}
+
+/// A priority in RavenDB's words.
+pub(crate) fn priority_name(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Low => "Low",
+        Priority::Normal => "Normal",
+        Priority::High => "High",
+    }
+}
+
 /// Reads one definition.
 ///
 /// # Errors
 /// 400: no name or maps, a value of the wrong kind, or a setting that is not supported.
-pub(crate) fn read_definition(fields: &Map<String, Value>) -> Result<IndexDefinition, ApiError> {
+pub(crate) fn read_definition(fields: &Map<String, Value>) -> Result<PutDefinition, ApiError> {
     let name = match fields.get("Name") {
         Some(Value::String(name)) if !name.trim().is_empty() => name.clone(),
         _ => return Err(invalid("An index definition needs a 'Name'.")),
@@ -54,13 +98,17 @@ pub(crate) fn read_definition(fields: &Map<String, Value>) -> Result<IndexDefini
         _ => return Err(invalid(format!("Index '{name}' needs 'Maps': one or more Rhai scripts."))),
     };
     let texts = Texts { maps, reduce: text(&name, fields, "Reduce")? };
-    Ok(IndexDefinition {
+    let lock = text(&name, fields, "LockMode")?.as_deref().and_then(lock_mode);
+    let priority = text(&name, fields, "Priority")?.as_deref().and_then(priority);
+    let is_disabled = fields.get("State").and_then(Value::as_str) == Some("Disabled");
+    let definition = IndexDefinition {
         texts,
         output: text(&name, fields, "OutputReduceToCollection")?,
         reference_pattern: text(&name, fields, "PatternForOutputReduceToCollectionReferences")?,
         reference_collection: text(&name, fields, "PatternReferencesCollectionName")?,
         name,
-    })
+    };
+    Ok(PutDefinition { definition, lock, priority, is_disabled })
 }
 
 fn check_setting(name: &str, setting: &str, value: &Value) -> Result<(), ApiError> {
@@ -112,7 +160,7 @@ mod tests {
     use super::*;
 
     fn read(json: &Value) -> Result<IndexDefinition, ApiError> {
-        read_definition(json.as_object().unwrap())
+        read_definition(json.as_object().unwrap()).map(|put| put.definition)
     }
 
     #[test]
@@ -136,8 +184,8 @@ mod tests {
             ("Fields", serde_json::json!({"x": {"Indexing": "Search"}})),
             ("AdditionalSources", serde_json::json!({"a.cs": "…"})),
             ("Configuration", serde_json::json!({"Indexing.Static.SearchEngineType": "Lucene"})),
-            ("LockMode", "LockedError".into()),
-            ("State", "Disabled".into()),
+            ("LockMode", "Locked".into()),
+            ("State", "Error".into()),
             ("SourceType", "TimeSeries".into()),
             ("Frobnicate", true.into()),
         ] {

@@ -5,18 +5,58 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::definition::{lock_name, priority_name};
 use super::node::{Empty, Metadata};
 use super::stats::{running_status, state};
 use super::text::time;
 use crate::index::definition::IndexDefinition;
-use crate::index::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
+use crate::index::status::{FaultRecord, IndexPhase, IndexState, IndexStatus, SourceStatus};
 use crate::script::{Phase, Texts};
+use crate::server::json_body::BodyShape;
 
 /// The body of `PUT …/indexes`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Definitions {
     #[serde(rename = "Indexes")]
     pub(crate) indexes: Vec<Map<String, Value>>,
+}
+
+impl BodyShape for Definitions {
+    const WHAT: &'static str = "an object with \"Indexes\": [{…}]";
+}
+
+/// The body of `POST …/indexes/has-changed`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct DefinitionBody(pub(crate) Map<String, Value>);
+
+impl BodyShape for DefinitionBody {
+    const WHAT: &'static str = "an index definition";
+}
+
+/// The body of `POST …/indexes/set-lock`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Locks {
+    #[serde(rename = "IndexNames")]
+    pub(crate) names: Vec<String>,
+    #[serde(rename = "Mode")]
+    pub(crate) mode: String,
+}
+
+impl BodyShape for Locks {
+    const WHAT: &'static str = "an object with \"IndexNames\" and \"Mode\"";
+}
+
+/// The body of `POST …/indexes/set-priority`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Priorities {
+    #[serde(rename = "IndexNames")]
+    pub(crate) names: Vec<String>,
+    #[serde(rename = "Priority")]
+    pub(crate) priority: String,
+}
+
+impl BodyShape for Priorities {
+    const WHAT: &'static str = "an object with \"IndexNames\" and \"Priority\"";
 }
 
 #[derive(Debug, Serialize)]
@@ -161,8 +201,12 @@ pub(crate) struct Staleness {
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Progress {
     name: String,
+    /// The index whose place this one is to take.
+    replaces: Option<String>,
     state: &'static str,
     status: &'static str,
+    /// `Mapping`, `Reducing`, `Swapping` or `Live`.
+    phase: &'static str,
     is_building: bool,
     is_stale: bool,
     lag: u64,
@@ -198,16 +242,16 @@ impl<T> Results<T> {
 }
 
 impl Definition {
-    pub(crate) fn new(definition: IndexDefinition, status: Option<&IndexStatus>) -> Self {
+    pub(crate) fn new(definition: IndexDefinition, status: &IndexStatus) -> Self {
         let kind = kind_of(&definition);
         Self {
             kind,
             source_type: "Documents",
-            lock_mode: "Unlock",
+            lock_mode: lock_name(status.lock),
             archived_data_processing_behavior: None,
-            priority: "Normal",
-            state: status.map_or("Normal", |status| state(status.state)),
-            output_reduce_to_collection: status.and_then(|status| status.output.clone()).or(definition.output),
+            priority: priority_name(status.priority),
+            state: state(status.state),
+            output_reduce_to_collection: status.output.clone().or(definition.output),
             deployment_mode: None,
             reduce_output_index: None,
             pattern_for_output_reduce_to_collection_references: definition.reference_pattern,
@@ -245,11 +289,11 @@ impl IndexStats {
             collections: status.sources.iter().map(CollectionProgress::new).collect(),
             last_querying_time: None,
             state: state(status.state),
-            priority: "Normal",
+            priority: priority_name(status.priority),
             created_timestamp: None,
             last_indexing_time: status.last_run_micros.map(time),
             is_stale: status.stale,
-            lock_mode: "Unlock",
+            lock_mode: lock_name(status.lock),
             search_engine_type: "None",
             archived_data_processing_behavior: None,
             status: running_status(status.state),
@@ -313,8 +357,15 @@ impl Progress {
     pub(crate) fn new(status: IndexStatus) -> Self {
         let lags = status.sources.iter().map(|source| source.lag);
         Self {
+            replaces: status.replaces,
             state: state(status.state),
             status: running_status(status.state),
+            phase: match status.phase {
+                IndexPhase::Mapping => "Mapping",
+                IndexPhase::Reducing => "Reducing",
+                IndexPhase::Swapping => "Swapping",
+                IndexPhase::Live => "Live",
+            },
             is_building: status.building,
             is_stale: status.stale,
             lag: lags.fold(0, u64::saturating_add),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::definition::{lock_name, priority_name};
 use super::node::Metadata;
 use super::text::{humane_size, time};
 use crate::index::status::{IndexState, IndexStatus};
@@ -168,8 +169,8 @@ impl IndexLine {
         Self {
             is_stale: status.stale,
             state: state(status.state),
-            lock_mode: "Unlock",
-            priority: "Normal",
+            lock_mode: lock_name(status.lock),
+            priority: priority_name(status.priority),
             kind,
             last_indexing_time: status.last_run_micros.map(time),
             source_type: "Documents",

@@ -88,6 +88,45 @@ withStore("an index is reset, turned off and on, paused, and deleted with its do
     assert.deepEqual(await counts(store), {});
 });
 
+withStore("a changed definition is a replacement until it takes over, or is cancelled", async store => {
+    const send = operation => store.maintenance.send(operation);
+    const names = async () => (await send(new ravendb.GetStatisticsOperation())).indexes.map(index => index.name);
+    await save(store, Object.assign(new User("a"), { age: 30 }));
+    await send(new ravendb.PutIndexesOperation(definition()));
+    await current(store);
+    await send(new ravendb.StopIndexOperation("Ages"));
+    const changed = definition({ reduce: INDEX.reduce.replace("values.sum(\"n\")", "values.sum(\"n\") * 2") });
+    await send(new ravendb.PutIndexesOperation(changed));
+    assert.deepEqual(await names(), ["Ages", "ReplacementOf/Ages"]);
+    await send(new ravendb.DeleteIndexOperation("ReplacementOf/Ages"));
+    assert.deepEqual(await names(), ["Ages"]);
+    await send(new ravendb.PutIndexesOperation(changed));
+    assert.deepEqual(await counts(store), { 30: 1 });
+    await send(new ravendb.StartIndexOperation("Ages"));
+    await current(store);
+    assert.deepEqual([await names(), await counts(store)], [["Ages"], { 30: 2 }]);
+});
+
+withStore("an index is locked, and its errors are cleared", async store => {
+    const send = operation => store.maintenance.send(operation);
+    await save(store, Object.assign(new User("a"), { age: "old" }));
+    const strict = definition({ maps: new Set([`source("Users"); fn map(user) { emit(#{ age: user.age * 1 }, #{ n: 1 }); }`]) });
+    await send(new ravendb.PutIndexesOperation(strict));
+    await current(store);
+    const errors = async () => (await send(new ravendb.GetIndexErrorsOperation(["Ages"])))[0].errors;
+    assert.equal((await errors()).length, 1);
+    await send(new ravendb.DeleteIndexErrorsOperation(["Ages"]));
+    assert.equal((await errors()).length, 0);
+    await send(new ravendb.SetIndexesLockOperation("Ages", "LockedError"));
+    assert.equal((await send(new ravendb.GetIndexStatisticsOperation("Ages"))).lockMode, "LockedError");
+    await assert.rejects(send(new ravendb.PutIndexesOperation(definition())), /lock mode LockedError/);
+    await send(new ravendb.SetIndexesLockOperation("Ages", "LockedIgnore"));
+    await send(new ravendb.PutIndexesOperation(definition()));
+    assert.deepEqual([...(await send(new ravendb.GetIndexOperation("Ages"))).maps], [...strict.maps]);
+    await send(new ravendb.SetIndexesPriorityOperation("Ages", "High"));
+    assert.equal((await send(new ravendb.GetIndexStatisticsOperation("Ages"))).priority, "High");
+});
+
 withStore("a script that does not compile is an exception with its place", async store => {
     const broken = definition({ maps: new Set([`source("Users"); fn map(user) { emit( }`]) });
     await assert.rejects(store.maintenance.send(new ravendb.PutIndexesOperation(broken)),

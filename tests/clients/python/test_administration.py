@@ -2,6 +2,7 @@
 
 from ravendb.documents.indexes.definitions import IndexDefinition, IndexLockMode, IndexPriority
 from ravendb.documents.operations.indexes import (
+    DeleteIndexErrorsOperation,
     DeleteIndexOperation,
     DisableIndexOperation,
     EnableIndexOperation,
@@ -101,6 +102,39 @@ class Administration(StoreTest):
         self.send(DeleteIndexOperation("Ages"))
         self.assertIsNone(self.send(GetIndexOperation("Ages")))
         self.assertEqual(self.counts(), {})
+
+    def test_a_changed_definition_is_a_replacement_until_it_takes_over_or_is_cancelled(self):
+        names = lambda: [index.name for index in self.send(GetStatisticsOperation()).indexes]
+        self.save(User("a", 30))
+        self.send(PutIndexesOperation(definition()))
+        self.current()
+        self.send(StopIndexOperation("Ages"))
+        changed = definition(reduce='fn reduce(key, values) { #{ n: values.sum("n") * 2 } }')
+        self.send(PutIndexesOperation(changed))
+        self.assertEqual(names(), ["Ages", "ReplacementOf/Ages"])
+        self.send(DeleteIndexOperation("ReplacementOf/Ages"))
+        self.assertEqual(names(), ["Ages"])
+        self.send(PutIndexesOperation(changed))
+        self.assertEqual(self.counts(), {30: 1})
+        self.send(StartIndexOperation("Ages"))
+        self.current()
+        self.assertEqual((names(), self.counts()), (["Ages"], {30: 2}))
+
+    def test_an_index_is_locked_and_its_errors_are_cleared(self):
+        self.save(User("a", "old"))
+        strict = definition(maps={'source("Users"); fn map(user) { emit(#{ age: user.age * 1 }, #{ n: 1 }); }'})
+        self.send(PutIndexesOperation(strict))
+        self.current()
+        errors = lambda: self.send(GetIndexErrorsOperation("Ages"))[0].errors
+        self.assertEqual(len(errors()), 1)
+        self.send(DeleteIndexErrorsOperation(["Ages"]))
+        self.assertEqual(errors(), [])
+        self.send(SetIndexesLockOperation(IndexLockMode.LOCKED_ERROR, "Ages"))
+        with self.assertRaisesRegex(Exception, "lock mode LockedError"):
+            self.send(PutIndexesOperation(definition()))
+        self.send(SetIndexesLockOperation(IndexLockMode.LOCKED_IGNORE, "Ages"))
+        self.send(PutIndexesOperation(definition()))
+        self.assertEqual(self.send(GetIndexOperation("Ages")).maps, strict.maps)
 
     def test_a_script_that_does_not_compile_is_an_exception_with_its_place(self):
         broken = definition(maps={'source("Users"); fn map(user) { emit( }'})
