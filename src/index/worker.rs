@@ -247,7 +247,8 @@ impl Worker {
             let Some(last) = groups.last().copied() else { break };
             after = Some(last);
             let mut runner = self.take_runner()?;
-            let freed = free_groups(context, &mut runner, &snapshot, &groups, &self.given_up).map_err(StepError::Run)?;
+            let freed =
+                free_groups(context, &mut runner, &snapshot, &groups, &self.given_up).map_err(StepError::Run)?;
             self.runner = Some(runner);
             has_any |= freed.1.len() < groups.len();
             if !freed.1.is_empty() {

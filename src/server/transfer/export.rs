@@ -5,6 +5,7 @@ use axum::http::HeaderValue;
 use axum::response::Response;
 use serde::Serialize;
 
+use crate::index::status::{IndexState, IndexStatus};
 use crate::server::error::ApiError;
 use crate::server::index_reports::statuses;
 use crate::server::query::Query;
@@ -64,10 +65,17 @@ fn write(lease: &Lease, artificial: bool, sink: &mut Sink) -> Result<(), Ended> 
     // Whoever has the artificial documents has no room for the indexes that would write them again.
     for (definition, status) in statuses(lease)? {
         if !(artificial && status.output.is_some()) {
-            line(&Written::Index(Box::new(Definition::new(definition, None))), sink)?;
+            line(&Written::Index(Box::new(Definition::new(definition, &as_put(status)))), sink)?;
         }
     }
     line(&Written::End(End { documents }), sink)
+}
+
+/// What of an index's status belongs to its definition: an output that its script names is left to the script, and whether
+/// it was paused or stopped for its faults is of this database only.
+fn as_put(status: IndexStatus) -> IndexStatus {
+    let state = if status.state == IndexState::Disabled { IndexState::Disabled } else { IndexState::Normal };
+    IndexStatus { output: None, state, ..status }
 }
 
 fn line(value: &impl Serialize, sink: &mut Sink) -> Result<(), Ended> {

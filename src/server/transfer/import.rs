@@ -19,6 +19,7 @@ use crate::server::body::Share;
 use crate::server::bulk_insert::Unpacker;
 use crate::server::error::{ApiError, names};
 use crate::server::host::signalled;
+use crate::server::indexes::put_one;
 use crate::server::json::json;
 use crate::server::query::Query;
 use crate::server::registry::Lease;
@@ -157,7 +158,7 @@ impl Import {
 
 /// Stores lines in their order: documents that follow each other in one commit. Blocking.
 fn store(
-    database: &Database,
+    lease: &Lease,
     lines: &[Line],
     mut has_begun: bool,
     done: &mut Imported,
@@ -171,22 +172,22 @@ fn store(
         }
         match read(line, has_begun) {
             Err(error) => {
-                batch.commit(database, done)?;
+                batch.commit(lease, done)?;
                 return Err(at(error));
             }
             Ok(Item::Document(id, document)) => batch.add(line.number, id, document),
             Ok(Item::Other(other)) => {
-                batch.commit(database, done)?;
+                batch.commit(lease, done)?;
                 match *other {
                     Read::End(last) => *end = Some(last),
-                    other => apply(database, other, done).map_err(at)?,
+                    other => apply(lease, other, done).map_err(at)?,
                 }
                 done.lines = line.number;
             }
         }
         has_begun = true;
     }
-    batch.commit(database, done)
+    batch.commit(lease, done)
 }
 
 enum Item {
@@ -213,7 +214,7 @@ fn read(line: &Line, has_begun: bool) -> Result<Item, ApiError> {
     Ok(Item::Document(DocumentId::existing(&id)?, parsed.document))
 }
 
-fn apply(database: &Database, line: Read, done: &mut Imported) -> Result<(), ApiError> {
+fn apply(lease: &Lease, line: Read, done: &mut Imported) -> Result<(), ApiError> {
     match line {
         Read::Head(head) if head.version == VERSION => {}
         Read::Head(head) => {
@@ -224,17 +225,17 @@ fn apply(database: &Database, line: Read, done: &mut Imported) -> Result<(), Api
             )));
         }
         Read::Identity(number) => {
-            let store = database.store();
+            let store = lease.store();
             let name = IdentityName::new(&number.name, &store.id_rules())?;
             store.seed_identity(&name, number.last, false)?;
             done.identities += 1;
         }
         Read::HiLo(number) => {
-            database.raise_hilo(&number.name, number.last)?;
+            lease.raise_hilo(&number.name, number.last)?;
             done.hilo += 1;
         }
         Read::Index(fields) => {
-            database.put_index(read_definition(&fields)?)?;
+            put_one(lease, read_definition(&fields)?)?;
             done.indexes += 1;
         }
         Read::End(_) => {}
