@@ -149,7 +149,8 @@ impl Former {
 
     /// Links a table file that is there already; returns its digest. Where it can't be linked it is copied.
     fn link(&self, name: &str, facts: Facts, to: &Path) -> Option<String> {
-        let file = self.files.get(name).filter(|_| name.ends_with(".sst"))?;
+        let is_table = Path::new(name).extension().is_some_and(|ending| ending == "sst");
+        let file = self.files.get(name).filter(|_| is_table)?;
         if (file.bytes, file.modified_nanos) != (facts.bytes, facts.modified_nanos) {
             return None;
         }

@@ -112,7 +112,7 @@ impl List {
     pub(crate) fn run(self, kind: Kind) -> Result<(), Failure> {
         let read = AccessFile::read(&AccessFile::path(&self.data.data)).map_err(failure)?;
         let mut out = Output::new(self.output);
-        let credentials = read.iter().flat_map(|file| file.credentials()).filter(|it| it.kind == kind);
+        let credentials = read.iter().flat_map(AccessFile::credentials).filter(|it| it.kind == kind);
         if !out.for_people() {
             for credential in credentials {
                 let line = serde_json::json!({

@@ -1,5 +1,7 @@
 //! Settings as a file of settings, with what each means.
 
+use std::fmt::Write as _;
+
 use super::table::{Settings, entries};
 
 /// Writes settings as TOML; what is not set is a comment.
@@ -14,13 +16,14 @@ pub fn print(settings: &Settings) -> String {
         for line in entry.doc.lines() {
             text.extend(["#", line, "\n"]);
         }
-        let default = entry.default().map_or_else(|| "not set".to_owned(), |default| default);
-        text.push_str(&format!("# Default: {default}. Also {}, --{}.\n", entry.variable(), entry.name));
-        match (entry.get)(settings) {
-            Some(value) if entry.is_text => text.push_str(&format!("{} = {}\n", entry.name, quoted(&value))),
-            Some(value) => text.push_str(&format!("{} = {value}\n", entry.name)),
-            None => text.push_str(&format!("# {} = \"\"\n", entry.name)),
-        }
+        let default = entry.default().unwrap_or_else(|| "not set".to_owned());
+        let line = match (entry.get)(settings) {
+            Some(value) if entry.is_text => format!("{} = {}", entry.name, quoted(&value)),
+            Some(value) => format!("{} = {value}", entry.name),
+            None => format!("# {} = \"\"", entry.name),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "# Default: {default}. Also {}, --{}.\n{line}", entry.variable(), entry.name);
     }
     text
 }

@@ -107,19 +107,19 @@ settings! {
     /// When a write is on disk: strict (before it is answered) or relaxed (within a second; a crash may lose what was answered).
     durability "durability": Storage = Storage::Strict, any;
     /// Memory for writes that are not yet in files, of all databases together.
-    write_buffer "write-buffer": Size = Size(64 << 20), |size| bytes(size, 1 << 20, 1 << 40);
+    write_buffer "write-buffer": Size = Size(64 << 20), |size| bytes(*size, 1 << 20, 1 << 40);
     /// Memory for blocks read from files, of all databases together.
-    block_cache "block-cache": Size = Size(32 << 20), |size| bytes(size, 1 << 20, 1 << 40);
+    block_cache "block-cache": Size = Size(32 << 20), |size| bytes(*size, 1 << 20, 1 << 40);
     /// The largest document that is taken.
-    document_max "document-max": Size = Size(64 << 20), |size| bytes(size, 1 << 10, 1 << 30);
+    document_max "document-max": Size = Size(64 << 20), |size| bytes(*size, 1 << 10, 1 << 30);
     /// The largest batch that is taken, decompressed.
-    batch_max "batch-max": Size = Size(256 << 20), |size| bytes(size, 1 << 10, 1 << 30);
+    batch_max "batch-max": Size = Size(256 << 20), |size| bytes(*size, 1 << 10, 1 << 30);
     /// The largest body of any other request.
-    request_max "request-max": Size = Size(16 << 20), |size| bytes(size, 1 << 10, 1 << 30);
+    request_max "request-max": Size = Size(16 << 20), |size| bytes(*size, 1 << 10, 1 << 30);
     /// Memory for the bodies of all requests together; what does not fit is answered 503.
-    bodies_max "bodies-max": Size = Size(1 << 30), |size| bytes(size, 1 << 20, 1 << 40);
+    bodies_max "bodies-max": Size = Size(1 << 30), |size| bytes(*size, 1 << 20, 1 << 40);
     /// The largest head of a request.
-    head_max "head-max": Size = Size(128 << 10), |size| bytes(size, 8 << 10, 16 << 20);
+    head_max "head-max": Size = Size(128 << 10), |size| bytes(*size, 8 << 10, 16 << 20);
     /// Open connections; more wait.
     connections_max "connections-max": usize = 4_096, |count| within(*count, 1, 1_000_000);
     /// Requests in hand, open feeds included; more are answered 503.
@@ -161,7 +161,7 @@ fn within(value: usize, least: usize, most: usize) -> Result<(), String> {
     if (least..=most).contains(&value) { Ok(()) } else { Err(format!("must be {least} to {most}")) }
 }
 
-fn bytes(size: &Size, least: usize, most: usize) -> Result<(), String> {
+fn bytes(size: Size, least: usize, most: usize) -> Result<(), String> {
     within(size.0, least, most).map_err(|_| format!("must be {} to {}", Size(least), Size(most)))
 }
 
@@ -174,6 +174,7 @@ const fn seconds(seconds: u64) -> Duration {
     Duration(time::Duration::from_secs(seconds))
 }
 
+#[expect(clippy::ref_option, reason = "a rule takes the kind of its setting")]
 fn is_url(url: &Option<String>) -> Result<(), String> {
     match url {
         Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
@@ -183,7 +184,6 @@ fn is_url(url: &Option<String>) -> Result<(), String> {
     }
 }
 
-#[expect(clippy::ptr_arg, reason = "a rule takes the kind of its setting")]
 fn is_filter(filter: &String) -> Result<(), String> {
     tracing_subscriber::EnvFilter::try_new(filter).map(|_| ()).map_err(|error| format!("is no filter: {error}"))
 }

@@ -102,8 +102,8 @@ async fn a_restored_database_is_there_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_later_backup_copies_what_is_new_and_stands_alone() {
     let server = TestServer::with_database().await;
-    let noise = |n: u64| {
-        (0..400).map(|i| format!("{:x}", (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (i * n))).collect::<String>()
+    let noise = |n: u64| -> Vec<u64> {
+        (0..400).map(|i| (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(7) ^ (i * n)).collect()
     };
     for n in 0..200 {
         server.must_put(&format!("a/{n}"), json!({"noise": noise(n)}).to_string()).await;

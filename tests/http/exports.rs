@@ -1,5 +1,7 @@
 //! An export is a database as JSON lines; an import of it stores the same and gives no number out again.
 
+use std::fmt::Write as _;
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -113,9 +115,9 @@ fn lines(from: u64, to: u64, bad: Option<u64>) -> String {
     let mut lines = format!("{head}\n");
     for n in from..to {
         let body = if bad == Some(n) { "\"k\":01".to_owned() } else { format!("\"k\":{n}") };
-        lines.push_str(&format!("{{{body},\"@metadata\":{{\"@id\":\"a/{n}\"}}}}\n"));
+        let _ = writeln!(lines, "{{{body},\"@metadata\":{{\"@id\":\"a/{n}\"}}}}");
     }
-    lines.push_str(&format!("{{\"@end\":{{\"Documents\":{}}}}}\n", to - from));
+    let _ = writeln!(lines, "{{\"@end\":{{\"Documents\":{}}}}}", to - from);
     lines
 }
 

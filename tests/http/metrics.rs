@@ -1,5 +1,7 @@
 //! Prometheus reads how the server, its databases and its indexes are doing.
 
+#![allow(clippy::float_cmp, reason = "counts are whole numbers, which are exact")]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
