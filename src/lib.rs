@@ -20,6 +20,9 @@
 //! 8. Those go through [`store::commit`] again, together with the index's own rows and its watermark, in one commit.
 //! 9. [`store::changes`] shows them to whoever watches, and to indexes over the output collection.
 //!
+//! What an index did can be doubted: [`index::tryout`] tells what a definition would do, [`index::explain`] why a value is what it
+//! is, and [`index::verify`] computes everything again and compares.
+//!
 //! Off this way lie the rooms of whoever operates it: [`settings`] is everything a server can be told, [`access`] who gets in,
 //! [`backup`] how a database is copied and brought back. `/metrics`, export and import are files of the server.
 //!

@@ -12,18 +12,21 @@ mod cert;
 mod credentials;
 mod delete;
 mod document;
+mod explain;
 mod export;
 mod failure;
 mod get;
 mod index;
 mod json;
 mod key;
+mod lines;
 mod list;
 mod load;
 mod output;
 mod put;
 mod serve;
 mod settings;
+mod verify;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
@@ -60,7 +63,7 @@ enum Command {
     Serve(serve::Serve),
     /// Load documents from JSON lines or CSV, plain or gzipped
     Load(load::Load),
-    /// Put, list, show, delete and follow index scripts
+    /// Try out, put, list, show, delete and follow index scripts
     #[command(subcommand)]
     Index(index::Index),
     /// Print documents by id
@@ -87,6 +90,10 @@ enum Command {
     /// Make certificates, and say which get in
     #[command(subcommand)]
     Cert(cert::Cert),
+    /// Print what a document was made of, and what it feeds
+    Explain(explain::Explain),
+    /// Compute everything again and compare it with what is stored
+    Verify(verify::Verify),
 }
 
 /// Which server and database a command talks to.
@@ -123,6 +130,8 @@ impl Cli {
             Command::Import(command) => command.run().await,
             Command::Key(command) => command.run(),
             Command::Cert(command) => command.run(),
+            Command::Explain(command) => command.run().await,
+            Command::Verify(command) => command.run().await,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::error::ClientError;
 use super::fields::{Fields, METADATA, raw};
 use super::http::Answer;
+use super::patch::Patch;
 
 /// Whether the server finishes an id.
 pub(super) fn is_unfinished(id: &str, separator: char) -> bool {
@@ -33,16 +34,6 @@ impl BatchBody {
         }
         self.count += 1;
         Ok(())
-    }
-
-    /// How many commands it has.
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
-    /// How many bytes it has, about.
-    pub(super) fn bytes(&self) -> usize {
-        self.commands.len()
     }
 
     pub(super) fn finish(self) -> Vec<u8> {
@@ -73,6 +64,16 @@ pub(super) enum Command<'a> {
         #[serde(rename = "ChangeVector")]
         change_vector: Option<&'a str>,
     },
+    /// Changes parts of one.
+    #[serde(rename = "JsonPatch")]
+    Patch {
+        #[serde(rename = "Id")]
+        id: &'a str,
+        #[serde(rename = "JsonPatch")]
+        patch: &'a Patch,
+        #[serde(rename = "ReturnDocument")]
+        return_document: bool,
+    },
 }
 
 #[derive(Deserialize)]
@@ -90,6 +91,9 @@ pub(super) struct CommandResult {
     pub(super) change_vector: Option<String>,
     #[serde(rename = "@last-modified")]
     pub(super) last_modified: Option<String>,
+    /// What a patch made.
+    #[serde(rename = "ModifiedDocument")]
+    pub(super) modified_document: Option<Box<RawValue>>,
 }
 
 /// Reads the answer to a batch of `count` writes.

@@ -21,6 +21,8 @@ pub(super) trait AnyEntity: Send + Sync {
     /// What is stored of it: its fields without its id.
     fn fields(&self) -> Result<Fields, String>;
     fn set_id(&mut self, id: &str) -> Result<(), String>;
+    /// Takes the value of a document in place of its own.
+    fn refill(&mut self, document: &Fields, id: &str) -> Result<(), String>;
     fn type_name(&self) -> &'static str;
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
@@ -47,15 +49,8 @@ impl<T: Document> Held<T> {
 
     /// Reads a value from a document.
     pub(super) fn read(document: &Fields, id: &str, info: &TypeInfo<T>) -> Result<Self, String> {
-        let mut fields = document.clone();
-        if let Some((field, kind)) = info.id_field {
-            fields.insert(field.to_owned(), id_value(id, kind)?);
-        }
-        let mut held = Self::new(from_fields(&fields)?, info);
-        if let Some(access) = &held.access {
-            (access.set)(&mut held.value, id);
-        }
-        Ok(held)
+        let value = value_of(document, id, info.id_field, info.access.as_deref())?;
+        Ok(Self::new(value, info))
     }
 
     /// The id that stands in the entity; empty, 0 and the nil UUID are none.
@@ -140,6 +135,11 @@ impl<T: Document> AnyEntity for Held<T> {
         Held::set_id(self, id)
     }
 
+    fn refill(&mut self, document: &Fields, id: &str) -> Result<(), String> {
+        self.value = value_of(document, id, self.id_field, self.access.as_deref())?;
+        Ok(())
+    }
+
     fn type_name(&self) -> &'static str {
         type_name::<T>()
     }
@@ -174,6 +174,23 @@ pub(super) fn mismatch<T>(id: &str, reason: String) -> ClientError {
 /// The beginning of an id, for messages.
 pub(super) fn cut(id: &str) -> String {
     crate::id::cut(id)
+}
+
+fn value_of<T: Document>(
+    document: &Fields,
+    id: &str,
+    id_field: Option<(&'static str, IdKind)>,
+    access: Option<&IdAccess<T>>,
+) -> Result<T, String> {
+    let mut fields = document.clone();
+    if let Some((field, kind)) = id_field {
+        fields.insert(field.to_owned(), id_value(id, kind)?);
+    }
+    let mut value = from_fields(&fields)?;
+    if let Some(access) = access {
+        (access.set)(&mut value, id);
+    }
+    Ok(value)
 }
 
 fn from_fields<T: Document>(fields: &Fields) -> Result<T, String> {

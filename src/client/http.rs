@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER};
-use reqwest::{Client, Method, Response, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -194,29 +194,63 @@ impl Transport {
         }
     }
 
-    async fn try_once(&self, call: &Call, position: usize) -> Result<Answer, (ClientError, Option<Duration>)> {
-        let url = self.urls.get(position).or(self.urls.first()).map_or("", String::as_str);
-        let mut request = self
-            .http
-            .request(call.method.clone(), format!("{url}{}", call.path))
-            .timeout(self.timeout.saturating_add(call.extra_wait));
+    /// Sends a request once, with a body that is made while it is sent; nothing bounds its time.
+    ///
+    /// # Errors
+    /// The store is closed, the server can't be reached, or it says no.
+    pub(super) async fn send_stream(&self, call: &Call, body: reqwest::Body) -> Result<Answer, ClientError> {
+        if self.is_closed() {
+            return Err(ClientError::Closed);
+        }
+        let url = self.url();
+        let request = self.request(call, &url).header(reqwest::header::CONTENT_TYPE, "application/json").body(body);
+        answered(request, call, &url).await.map_err(|(error, _)| error)
+    }
+
+    /// The URL that answered last.
+    pub(super) fn url(&self) -> String {
+        self.url_at(self.preferred.load(Ordering::Relaxed)).to_owned()
+    }
+
+    /// How long one request may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn url_at(&self, position: usize) -> &str {
+        self.urls.get(position).or(self.urls.first()).map_or("", String::as_str)
+    }
+
+    fn request(&self, call: &Call, url: &str) -> RequestBuilder {
+        let mut request = self.http.request(call.method.clone(), format!("{url}{}", call.path));
         if !call.query.is_empty() {
             request = request.query(&call.query);
         }
         if let Some(etag) = call.configuration {
             request = request.header(CLIENT_CONFIGURATION, format!("\"{etag}\""));
         }
+        request
+    }
+
+    async fn try_once(&self, call: &Call, position: usize) -> Result<Answer, (ClientError, Option<Duration>)> {
+        let url = self.url_at(position);
+        let mut request = self.request(call, url).timeout(self.timeout.saturating_add(call.extra_wait));
         if let Some(body) = &call.body {
             request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.clone());
         }
-        let response = request.send().await.map_err(|error| (unanswered(url, &error), None))?;
-        if !response.status().is_success() {
-            return Err(refused(response, &call.name()).await);
-        }
-        let headers = response.headers().clone();
-        let body = response.bytes().await.map_err(|error| (unanswered(url, &error), None))?;
-        Ok(Answer { request: call.name(), headers, body })
+        answered(request, call, url).await
     }
+}
+
+/// Sends a request and reads the answer, or the refusal with the pause that the server asks for.
+async fn answered(request: RequestBuilder, call: &Call, url: &str) -> Result<Answer, (ClientError, Option<Duration>)> {
+    let response = request.send().await.map_err(|error| (unanswered(url, &error), None))?;
+    if !response.status().is_success() {
+        return Err(refused(response, &call.name()).await);
+    }
+    let headers = response.headers().clone();
+    let body = response.bytes().await.map_err(|error| (unanswered(url, &error), None))?;
+    Ok(Answer { request: call.name(), headers, body })
 }
 
 /// The path of something below a database.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use reqwest::Method;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::ClientError;
 use super::store::DocumentStore;
+use crate::id::lower;
 
 /// Reads, takes and seeds identities. Their names are compared without regard to case, and `users` means `users|`.
 #[derive(Clone, Debug)]
@@ -24,6 +25,12 @@ struct Next {
 struct Seeded {
     #[serde(rename = "NewSeedValue")]
     value: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Seeds {
+    #[serde(rename = "Identities")]
+    identities: BTreeMap<String, u64>,
 }
 
 impl Identities {
@@ -57,17 +64,25 @@ impl Identities {
         self.seed_as(name, value, true).await
     }
 
-    /// Seeds several identities, one after the other, and returns the numbers that then hold, in their order. Those before one
-    /// that is refused stay seeded.
+    /// Seeds several identities in one request, and returns the numbers that then hold, in their order.
     ///
     /// # Errors
-    /// The server can't be reached, or refuses a name.
+    /// The server can't be reached, or refuses a name or a number; nothing is seeded then.
     pub async fn seed_many(&self, seeds: &[(&str, u64)]) -> Result<Vec<u64>, ClientError> {
-        let mut values = Vec::with_capacity(seeds.len());
+        let key = |name: &str| format!("{}|", lower(name.strip_suffix('|').unwrap_or(name)));
+        let mut identities = BTreeMap::new();
         for (name, value) in seeds {
-            values.push(self.seed(name, *value).await?);
+            let highest = identities.entry(key(name)).or_insert(*value);
+            *highest = (*highest).max(*value);
         }
-        Ok(values)
+        let body = serde_json::to_vec(&Seeds { identities }).map_err(|error| ClientError::Usage(error.to_string()))?;
+        let link = self.store.link();
+        let answer = link.send(link.call(Method::POST, "identity/seed").body(body).repeatable(true)).await?;
+        let Seeds { identities } = answer.json()?;
+        let value = |name: &str| identities.get(&key(name)).copied();
+        let values =
+            seeds.iter().map(|(name, _)| value(name).ok_or_else(|| answer.wrong(format!("'{name}' is missing"))));
+        values.collect()
     }
 
     /// Lists the identities with their last numbers.

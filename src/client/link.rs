@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use reqwest::Method;
@@ -67,6 +68,21 @@ impl Link {
             self.outdated.store(true, Ordering::Release);
         }
         Ok(answer)
+    }
+
+    /// Sends a long request once, with a body that is made while it is sent; nothing bounds its time.
+    pub(super) async fn send_stream(&self, call: Call, body: reqwest::Body) -> Result<Answer, ClientError> {
+        self.transport.send_stream(&call, body).await
+    }
+
+    /// How long one request may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.transport.timeout()
+    }
+
+    /// An error that says that the server does not go on.
+    pub(super) fn stalled(&self, reason: &str) -> ClientError {
+        ClientError::Unanswered { url: self.transport.url(), reason: reason.to_owned() }
     }
 
     /// The character between a prefix and a number: the server's, or else that of the conventions.

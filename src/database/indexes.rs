@@ -9,6 +9,7 @@ use crate::index::status::{FaultRecord, IndexStatus, LockMode, Priority};
 use crate::index::wait::{self, Scope};
 use crate::index::{IndexCounters, replacement_of};
 use crate::store::StoreError;
+use crate::store::commit::Committed;
 
 impl Database {
     /// Puts an index. Blocking. `false`: the same definition is there already (or being built) and nothing was done.
@@ -242,13 +243,16 @@ impl Database {
         self.wait_in(Scope::Connected(names), false, timeout).await
     }
 
-    /// The indexes that what was written from `first_etag` on may concern: those that read a collection with a change since then, and all
-    /// that feed on their outputs. Blocking.
+    /// The indexes that a commit may concern: those that read a collection with a change since it began, and all that feed on their
+    /// outputs. Blocking.
+    ///
+    /// # Cost
+    /// A read for each source of each index.
     ///
     /// # Errors
     /// Where the storage fails.
-    pub fn indexes_touched_since(&self, first_etag: u64) -> Result<Vec<String>, DatabaseError> {
-        Ok(wait::touched(&self.registry, first_etag)?)
+    pub fn indexes_touched_by(&self, committed: &Committed) -> Result<Vec<String>, DatabaseError> {
+        Ok(wait::touched(&self.registry, committed)?)
     }
 
     /// Waits as [`Database::wait_for_results_of`], for those named and no other, as far as they are not turned off.

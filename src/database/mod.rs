@@ -1,19 +1,27 @@
 //! A database and its indexes: the way in for programs and for the server.
 //!
-//! `requests` reads the ids that a write asks for, `hilo` hands out ranges of them; `indexes` is what can be done with indexes;
-//! `documents` and `watch` are for programs that embed a database.
+//! `requests` reads what a write asks for, `attempts` commits where that takes more than one try, `patch` changes documents
+//! by JSON Patch, `hilo` hands out ranges of ids; `indexes` is what can be done with indexes, `questions` what can be asked
+//! about them; `documents` and `watch` are for programs that embed a database.
 //!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
+mod attempts;
 mod documents;
 mod hilo;
 mod indexes;
+mod patch;
+mod questions;
 mod requests;
+mod results;
 mod watch;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use crate::index::registry::Registry;
 use crate::script::{Fault, Limits};
@@ -21,10 +29,15 @@ use crate::store::commit::{Committed, Expected};
 use crate::store::document::Document;
 use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
 
+pub(crate) use attempts::Done;
+use attempts::Lines;
 use hilo::HiloLines;
 use requests::Requests;
 
 pub use documents::Written;
+pub use patch::{JsonPatch, PatchError, PatchStep};
+pub use questions::{Chosen, VerifyOptions};
+pub use results::{IndexResult, ResultRange};
 pub use watch::Watch;
 
 /// The settings of a database.
@@ -42,7 +55,13 @@ pub struct Database {
     store: Store,
     registry: Arc<Registry>,
     hilo: Arc<HiloLines>,
+    lines: Arc<Lines>,
+    /// Bounds the threads that async callers' identities and patches take.
+    attempts: Arc<Semaphore>,
 }
+
+/// Writes with identities or patches that have a thread at one moment.
+const ATTEMPTS_MAX: usize = 64;
 
 /// What a user's write asks for: ids may be any form.
 #[derive(Clone, Debug)]
@@ -58,6 +77,22 @@ pub enum Write {
     },
     /// Delete a document.
     Delete {
+        /// The document's id.
+        id: String,
+        /// The version it must have now.
+        expected: Expected,
+    },
+    /// Change parts of a document that is there. It sees what the writes before it made.
+    Patch {
+        /// The document's id.
+        id: String,
+        /// What changes.
+        patch: JsonPatch,
+        /// The version it must have now.
+        expected: Expected,
+    },
+    /// Write nothing, but refuse all writes unless a document is in a version.
+    Check {
         /// The document's id.
         id: String,
         /// The version it must have now.
@@ -102,6 +137,16 @@ pub enum DatabaseError {
         /// The rule and the way out.
         reason: String,
     },
+    /// A patch does not fit its document.
+    #[error("document '{id}' can't be patched: {reason}")]
+    Patch {
+        /// Its position among the writes, from 0.
+        operation: usize,
+        /// The document, cut to 80 characters.
+        id: String,
+        /// The rule and the way out.
+        reason: String,
+    },
     /// Indexes did not catch up in time.
     #[error("after {waited:?} these indexes are still stale: {}", .indexes.join(", "))]
     StillStale {
@@ -118,15 +163,14 @@ impl DatabaseError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Store(error) => error.kind(),
-            Self::Script { .. } | Self::Definition { .. } | Self::Write { .. } => ErrorKind::Caller,
+            Self::Script { .. } | Self::Definition { .. } | Self::Write { .. } | Self::Patch { .. } => {
+                ErrorKind::Caller
+            }
             Self::NoIndex { .. } => ErrorKind::Missing,
             Self::StillStale { .. } => ErrorKind::Busy,
         }
     }
 }
-
-/// Numbers are asked for again at most this often when they turn out to be taken.
-const IDENTITY_TRIES_MAX: usize = 64;
 
 impl Database {
     /// Opens the database in `path`, creating it where there is none, and starts its indexes.
@@ -136,7 +180,8 @@ impl Database {
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
         let store = Store::open(path, &settings.store)?;
         let registry = Registry::open(store.clone(), settings.script_limits)?;
-        Ok(Self { store, registry: Arc::new(registry), hilo: Arc::default() })
+        let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
+        Ok(Self { store, registry: Arc::new(registry), hilo: Arc::default(), lines: Arc::default(), attempts })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
@@ -148,6 +193,11 @@ impl Database {
         Ok(self.store.close()?)
     }
 
+    /// Bounds of index scripts.
+    pub(crate) fn script_limits(&self) -> &Limits {
+        self.registry.limits()
+    }
+
     /// The documents: snapshots, progress, ids.
     #[must_use]
     pub fn store(&self) -> &Store {
@@ -157,13 +207,14 @@ impl Database {
     /// Writes all of `writes` or nothing; blocks until durable. Identities skip taken numbers.
     ///
     /// # Errors
-    /// Where an id or document breaks a rule, an expected version is not there, or an index owns what would be written.
+    /// Where an id or document breaks a rule, an expected version is not there, a patch does not fit its document, or an index
+    /// owns what would be written.
     pub fn write(&self, writes: Vec<Write>) -> Result<Committed, DatabaseError> {
         let requests = Requests::read(&self.store, writes)?;
-        if requests.identities.is_empty() {
-            return Ok(self.store.commit(requests.into_commit(&[])?)?);
+        if requests.are_plain() {
+            return Ok(self.store.commit(requests.into_commit(&[], HashMap::new())?)?);
         }
-        self.write_with_identities(&requests)
+        Ok(self.attempt(&requests)?.committed)
     }
 
     /// The same for async callers; once polled, the write happens even if the future is dropped.
@@ -174,56 +225,23 @@ impl Database {
     /// # Cancel safety
     /// A dropped future loses the answer, never part of the write.
     pub async fn write_async(&self, writes: Vec<Write>) -> Result<Committed, DatabaseError> {
+        Ok(self.done_async(writes).await?.committed)
+    }
+
+    /// The same, with what patches made of their documents.
+    pub(crate) async fn done_async(&self, writes: Vec<Write>) -> Result<Done, DatabaseError> {
         let requests = Requests::read(&self.store, writes)?;
-        if requests.identities.is_empty() {
-            return Ok(self.store.submit(requests.into_commit(&[])?).await?);
+        if requests.are_plain() {
+            let committed = self.store.submit(requests.into_commit(&[], HashMap::new())?).await?;
+            return Ok(Done { committed, patched: HashMap::new() });
         }
+        // A task of its own waits for its turn, so that the write happens also where nobody waits for it any more.
         let database = self.clone();
-        let written = tokio::task::spawn_blocking(move || database.write_with_identities(&requests)).await;
-        written.map_err(|error| StoreError::Closed(format!("the write was interrupted: {error}")))?
-    }
-
-    /// Takes numbers for the identities and commits, until no finished id is taken.
-    fn write_with_identities(&self, requests: &Requests) -> Result<Committed, DatabaseError> {
-        let mut floors = vec![0; requests.identities.len()];
-        for _ in 0..IDENTITY_TRIES_MAX {
-            let mut numbers = Vec::with_capacity(floors.len());
-            for ((_, name), floor) in requests.identities.iter().zip(&floors) {
-                numbers.extend(self.store.next_identities(name, *floor, 1)?);
-            }
-            match self.store.commit(requests.clone().into_commit(&numbers)?) {
-                Err(StoreError::Taken { operation, .. }) => {
-                    self.raise_floor(requests, operation, &numbers, &mut floors)?;
-                }
-                result => return Ok(result?),
-            }
-        }
-        Err(StoreError::Closed("identity numbers were taken as fast as they were given".to_owned()).into())
-    }
-
-    /// Finds the number above which an identity whose number was taken goes on.
-    fn raise_floor(
-        &self,
-        requests: &Requests,
-        operation: usize,
-        numbers: &[u64],
-        floors: &mut [u64],
-    ) -> Result<(), DatabaseError> {
-        let snapshot = self.store.snapshot();
-        let taken = requests.identities.iter().zip(numbers).position(|((at, _), _)| *at == operation);
-        let Some(taken) = taken else { return Ok(()) };
-        let (Some((_, name)), Some(number)) = (requests.identities.get(taken), numbers.get(taken)) else {
-            return Ok(());
-        };
-        let rules = &requests.rules;
-        let is_taken = |n: u64| name.finish(n, rules).map_err(StoreError::from).and_then(|id| snapshot.exists(&id));
-        match (crate::id::identity::free_number(*number, is_taken)?, floors.get_mut(taken)) {
-            (Some(free), Some(floor)) => *floor = free.saturating_sub(1),
-            _ => {
-                let reason = format!("identity '{}' has no free number left; use another name", name.key());
-                return Err(DatabaseError::Write { operation, reason });
-            }
-        }
-        Ok(())
+        let written = tokio::spawn(async move {
+            let _turn = Arc::clone(&database.attempts).acquire_owned().await;
+            tokio::task::spawn_blocking(move || database.attempt(&requests)).await
+        });
+        let interrupted = |error| StoreError::Closed(format!("the write was interrupted: {error}"));
+        written.await.map_err(interrupted)?.map_err(interrupted)?
     }
 }

@@ -21,6 +21,15 @@ pub fn artificial_id(output: &str, group: &GroupHash) -> String {
     format!("{output}/{:032x}", u128::from_be_bytes(group.0))
 }
 
+/// Takes a lower-cased id apart that has the form of an artificial document's: collection and hash.
+#[must_use]
+pub fn artificial_parts(lower_id: &str) -> Option<(&str, GroupHash)> {
+    let (collection, hex) = lower_id.rsplit_once('/')?;
+    let is_hash = hex.len() == 32 && hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let hash = is_hash.then(|| u128::from_str_radix(hex, 16).ok()).flatten()?;
+    Some((collection, GroupHash(hash.to_be_bytes())))
+}
+
 /// The 128-bit hash of a reduce key: `artificial_id` shows it, keys hold it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupHash(pub [u8; 16]);

@@ -23,6 +23,15 @@ pub(crate) fn unmark(generation: Generation, group: &GroupHash) -> RowChange {
     RowChange::Delete { family: Family::Meta, key: key(generation, group) }
 }
 
+/// Whether a group is marked.
+pub(crate) fn is_marked(
+    snapshot: &Snapshot<'_>,
+    generation: Generation,
+    group: &GroupHash,
+) -> Result<bool, StoreError> {
+    Ok(snapshot.row(Family::Meta, &key(generation, group))?.is_some())
+}
+
 /// The marked groups after `after` in hash order, at most [`LOOKED_AT_MAX`].
 pub(crate) fn marked(
     snapshot: &Snapshot<'_>,

@@ -6,7 +6,7 @@
 //!
 //! Next on the walk: `registry`, which commits this.
 
-use super::context::{feeds, same_name};
+use super::context::{first_watermarks, same_name};
 use super::definition::Checked;
 use super::live::Stored;
 use super::publish::meta;
@@ -28,8 +28,8 @@ pub(crate) struct Change {
 #[derive(Debug)]
 pub(crate) struct GivenUp {
     pub stored: Stored,
-    /// Whether there are documents in its output collection.
-    pub has_documents: bool,
+    /// Those of the collections it writes that hold documents.
+    pub filled: Vec<String>,
 }
 
 /// The first record and progress of a definition's new generation.
@@ -46,6 +46,9 @@ pub(crate) fn new_generation(checked: &Checked, number: u32, generation: u32, wr
         former_outputs: Vec::new(),
         deleting: false,
         errored: false,
+        reference_pattern: definition.reference_pattern.clone(),
+        reference_name: definition.reference_collection.clone(),
+        reference_collection: checked.reference.as_ref().map(|reference| reference.collection.clone()),
     };
     Stored { record, progress: first_progress(checked, generation, written) }
 }
@@ -56,7 +59,7 @@ pub(crate) fn first_progress(checked: &Checked, generation: u32, written: u64) -
         generation,
         fresh_through: written,
         phase: PhaseRecord::Mapping,
-        watermarks: vec![0; feeds(&checked.program).len()],
+        watermarks: first_watermarks(&checked.program, written),
         entries: 0,
         groups: 0,
         map_attempts: 0,
@@ -92,9 +95,18 @@ pub(crate) fn in_place(new: &mut Stored, former: Option<&DefinitionRecord>) -> C
 
 /// The collections that an index has written under `former`, and does not write under `now`.
 pub(crate) fn left_outputs(former: &DefinitionRecord, now: &DefinitionRecord) -> Vec<String> {
-    let is_current = |output: &&String| now.output_collection.iter().any(|current| same_name(current, output));
-    let earlier = former.former_outputs.iter().chain(&former.output_collection);
-    earlier.filter(|output| !is_current(output)).cloned().collect()
+    let is_left = |collection: &&String| !written(now).any(|current| same_name(current, collection));
+    held(former).filter(is_left).cloned().collect()
+}
+
+/// The collections that a definition writes.
+pub(crate) fn written(record: &DefinitionRecord) -> impl Iterator<Item = &String> {
+    record.output_collection.iter().chain(&record.reference_collection)
+}
+
+/// The collections that belong to an index under a definition: those it writes, and those still to be emptied.
+fn held(record: &DefinitionRecord) -> impl Iterator<Item = &String> {
+    record.former_outputs.iter().chain(written(record))
 }
 
 impl Change {
@@ -102,13 +114,13 @@ impl Change {
     pub(crate) fn beside(serving: &mut Stored, new: &Stored, given_up: Option<&GivenUp>) -> Self {
         let mut change = Self::default();
         let before = serving.clone();
-        let output = new.record.output_collection.as_deref();
         change.take_output(&new.record, [&before.record].into_iter().chain(given_up.map(|it| &it.stored.record)));
         if let Some(given_up) = given_up {
-            change.drop_replacement(serving, given_up, output);
+            change.drop_replacement(serving, given_up, Some(&new.record));
         }
         // What the new one will write must not be given up meanwhile.
-        serving.record.former_outputs.retain(|former| !output.is_some_and(|output| same_name(former, output)));
+        let is_wanted = |collection: &String| written(&new.record).any(|wanted| same_name(wanted, collection));
+        serving.record.former_outputs.retain(|former| !is_wanted(former));
         change.store(&before, serving);
         change.rows.push(meta(replacement_name(new.record.number), &new.record));
         change.rows.push(meta(progress_name(new.generation()), &new.progress));
@@ -124,25 +136,26 @@ impl Change {
         change
     }
 
-    /// The rows of a replacement go. `next_output` belongs to the one that comes after it.
-    fn drop_replacement(&mut self, serving: &mut Stored, given_up: &GivenUp, next_output: Option<&str>) {
-        let GivenUp { stored, has_documents } = given_up;
+    /// The rows of a replacement go, and its collections with it, but for those that `next` will write.
+    fn drop_replacement(&mut self, serving: &mut Stored, given_up: &GivenUp, next: Option<&DefinitionRecord>) {
+        let GivenUp { stored, filled } = given_up;
         self.rows.extend(generation_rows(stored.generation()));
         self.rows.push(delete_meta(replacement_name(stored.record.number)));
-        let has_written = matches!(stored.progress.phase, PhaseRecord::Swapping { .. });
-        if has_written {
+        if matches!(stored.progress.phase, PhaseRecord::Swapping { .. }) {
             serving.progress.phase = PhaseRecord::Swapping { slice: 0 };
         }
-        let Some(output) = &stored.record.output_collection else { return };
-        let record = &serving.record;
-        let mut held =
-            record.output_collection.iter().chain(&record.former_outputs).map(String::as_str).chain(next_output);
-        if held.any(|held| same_name(held, output)) {
-            return;
-        }
-        match has_written || *has_documents {
-            true => serving.record.former_outputs.push(output.clone()),
-            false => self.claims.push(ClaimChange::Release { collection: output.clone() }),
+        for collection in written(&stored.record) {
+            let is_kept = {
+                let mut kept = held(&serving.record).chain(next.into_iter().flat_map(written));
+                kept.any(|kept| same_name(kept, collection))
+            };
+            if is_kept {
+                continue;
+            }
+            match filled.contains(collection) {
+                true => serving.record.former_outputs.push(collection.clone()),
+                false => self.claims.push(ClaimChange::Release { collection: collection.clone() }),
+            }
         }
     }
 
@@ -156,13 +169,12 @@ impl Change {
         }
     }
 
-    /// Claims the output collection, unless the index holds it already.
+    /// Claims the collections that a definition writes, unless the index holds them already.
     fn take_output<'r>(&mut self, record: &DefinitionRecord, holders: impl Iterator<Item = &'r DefinitionRecord>) {
-        let held: Vec<&String> =
-            holders.flat_map(|holder| holder.output_collection.iter().chain(&holder.former_outputs)).collect();
-        let new = record.output_collection.iter().filter(|output| !held.iter().any(|theirs| same_name(theirs, output)));
-        self.claims.extend(new.map(|output| ClaimChange::Take {
-            collection: output.clone(),
+        let theirs: Vec<&String> = holders.flat_map(held).collect();
+        let new = written(record).filter(|collection| !theirs.iter().any(|theirs| same_name(theirs, collection)));
+        self.claims.extend(new.map(|collection| ClaimChange::Take {
+            collection: collection.clone(),
             owner: record.number,
             owner_name: record.name.clone(),
         }));

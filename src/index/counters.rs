@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::pulse::Pulse;
 use crate::store::keyspace::Family;
 
 /// Work of one index since its database was opened.
@@ -36,6 +37,8 @@ pub(crate) struct Counters {
     pub entries_read: AtomicU64,
     pub outputs_written: AtomicU64,
     pub runs: AtomicU64,
+    /// When the index last moved, and what keeps it from moving.
+    pub pulse: Pulse,
 }
 
 impl Counters {

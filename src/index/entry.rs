@@ -90,7 +90,7 @@ pub(crate) fn compare(before: &[EntryRecord], now: Vec<Entry>) -> Vec<EntryChang
 }
 
 /// Hashes an encoded value: 128 bits of SipHash-2-4.
-fn value_hash(value: &[u8]) -> [u8; 16] {
+pub(crate) fn value_hash(value: &[u8]) -> [u8; 16] {
     let mut hasher = SipHasher24::new_with_key(VALUE_KEY);
     hasher.write(value);
     hasher.finish128().as_u128().to_be_bytes()

@@ -23,18 +23,21 @@ pub(crate) enum Subject {
     Document(String),
     /// A group, by its reduce key as JSON.
     Group(String),
+    /// A reference document, by its id, compared without regard to case.
+    Reference(String),
 }
 
 impl Subject {
-    fn text(&self) -> &str {
+    /// Who it is, in words.
+    pub(crate) fn text(&self) -> &str {
         match self {
-            Self::Document(text) | Self::Group(text) => text,
+            Self::Document(text) | Self::Group(text) | Self::Reference(text) => text,
         }
     }
 
     fn is_of(&self, row: &FaultRow) -> bool {
         match (self, row.fault.phase) {
-            (Self::Document(id), Phase::Map) => same_name(id, &row.subject),
+            (Self::Document(id), Phase::Map) | (Self::Reference(id), Phase::Reference) => same_name(id, &row.subject),
             (Self::Group(key), Phase::Reduce | Phase::Finish) => *key == row.subject,
             _ => false,
         }

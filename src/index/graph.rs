@@ -1,6 +1,7 @@
 //! Which indexes feed which: refuses loops and shared outputs, and orders indexes so that each comes after those it feeds on.
 //!
-//! Pure. Names are compared without regard to case.
+//! An index writes its output and its reference documents; it feeds on what it maps and on what it loads. Pure. Names are
+//! compared without regard to case.
 
 use std::collections::HashMap;
 
@@ -12,45 +13,74 @@ use crate::script::SourceCollection;
 pub(crate) struct Node {
     pub name: String,
     pub sources: Vec<SourceCollection>,
-    pub output: Option<String>,
+    /// The collections that it loads from.
+    pub loads: Vec<String>,
+    /// The collections that it writes.
+    pub outputs: Vec<String>,
+}
+
+/// How an index takes in a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Maps,
+    Loads,
 }
 
 impl Node {
-    fn reads(&self, collection: &str) -> bool {
-        self.sources.iter().any(|source| match source {
+    fn takes(&self, collection: &str) -> Option<Way> {
+        let maps = self.sources.iter().any(|source| match source {
             SourceCollection::Named(name) => same_name(name, collection),
             SourceCollection::All => true,
-        })
+        });
+        let loads = || self.loads.iter().any(|name| same_name(name, collection));
+        if maps { Some(Way::Maps) } else { loads().then_some(Way::Loads) }
     }
 
-    fn feeds(&self, other: &Node) -> bool {
-        self.output.as_ref().is_some_and(|output| other.reads(output))
+    /// The collection through which it feeds another, and how that one takes it in.
+    fn feeds(&self, other: &Node) -> Option<(&str, Way)> {
+        self.outputs.iter().find_map(|output| Some((output.as_str(), other.takes(output)?)))
     }
 }
 
 /// Checks a new definition against the others; the reason why it is refused names the whole path.
 pub(crate) fn check(new: &Node, others: &[Node]) -> Result<(), String> {
-    let Some(output) = &new.output else {
-        return Ok(());
+    for output in &new.outputs {
+        let verb = match new.takes(output) {
+            Some(Way::Maps) => "is one of its own sources",
+            Some(Way::Loads) => "is one that it loads from",
+            None => continue,
+        };
+        return Err(format!("the collection '{output}', which it writes, {verb}, so it would never settle"));
+    }
+    for output in &new.outputs {
+        let owner = others.iter().find(|other| other.outputs.iter().any(|theirs| same_name(theirs, output)));
+        if let Some(owner) = owner {
+            return Err(format!(
+                "the collection '{output}' belongs to index '{}'; choose another collection, or delete that index",
+                owner.name
+            ));
+        }
+    }
+    match find_loop(new, others) {
+        Some(path) => Err(format!("it would close a loop: {}", shown(&path))),
+        None => Ok(()),
+    }
+}
+
+/// A loop in words; it ends with the index that it begins with.
+fn shown(path: &[&Node]) -> String {
+    let hop = |(n, node): (usize, &&Node)| {
+        let next = path.get(n + 1).or(path.first())?;
+        let (output, way) = node.feeds(next)?;
+        let taken = match (n + 1 < path.len(), way) {
+            (true, Way::Maps) => "read by ".to_owned(),
+            (true, Way::Loads) => "loaded by ".to_owned(),
+            (false, Way::Maps) => format!("which '{}' reads", next.name),
+            (false, Way::Loads) => format!("which '{}' loads", next.name),
+        };
+        Some(format!("'{}' writes '{output}', {taken}", node.name))
     };
-    if new.reads(output) {
-        return Err(format!("its output collection '{output}' is one of its own sources, so it would never settle"));
-    }
-    let owner = others.iter().find(|other| other.output.as_ref().is_some_and(|theirs| same_name(theirs, output)));
-    if let Some(owner) = owner {
-        return Err(format!(
-            "the collection '{output}' belongs to index '{}'; choose another output collection, or delete that index",
-            owner.name
-        ));
-    }
-    if let Some(path) = find_loop(new, others) {
-        let hops: Vec<String> = path
-            .iter()
-            .map(|node| format!("'{}' writes '{}'", node.name, node.output.as_deref().unwrap_or("nothing")))
-            .collect();
-        return Err(format!("it would close a loop: {}, which '{}' reads", hops.join(", read by "), new.name));
-    }
-    Ok(())
+    path.iter().enumerate().filter_map(hop).collect()
 }
 
 /// The shortest way from `new` back to itself, `new` first. Looks at each index once, however many ways lead to it.
@@ -58,10 +88,10 @@ fn find_loop<'a>(new: &'a Node, others: &'a [Node]) -> Option<Vec<&'a Node>> {
     let mut reached: Vec<(&Node, usize)> = vec![(new, 0)];
     let mut at = 0;
     while let Some(&(node, _)) = reached.get(at) {
-        if at > 0 && node.feeds(new) {
+        if at > 0 && node.feeds(new).is_some() {
             return Some(way(&reached, at));
         }
-        for next in others.iter().filter(|other| node.feeds(other)) {
+        for next in others.iter().filter(|other| node.feeds(other).is_some()) {
             if !reached.iter().any(|(known, _)| std::ptr::eq(*known, next)) {
                 reached.push((next, at));
             }
@@ -141,7 +171,7 @@ fn inputs(nodes: &[Node]) -> Vec<Vec<usize>> {
     let writers: HashMap<String, usize> = nodes
         .iter()
         .enumerate()
-        .filter_map(|(n, node)| node.output.as_deref().map(|output| (crate::id::lower(output), n)))
+        .flat_map(|(n, node)| node.outputs.iter().map(move |output| (crate::id::lower(output), n)))
         .collect();
     let read_by = |node: &Node| -> Vec<usize> {
         if node.sources.contains(&SourceCollection::All) {
@@ -151,6 +181,7 @@ fn inputs(nodes: &[Node]) -> Vec<Vec<usize>> {
             SourceCollection::Named(name) => Some(crate::id::lower(name)),
             SourceCollection::All => None,
         });
+        let names = names.chain(node.loads.iter().map(|name| crate::id::lower(name)));
         names.filter_map(|name| writers.get(&name).copied()).collect()
     };
     nodes.iter().map(read_by).collect()
@@ -178,14 +209,45 @@ mod tests {
         Node {
             name: name.to_owned(),
             sources: sources.iter().map(|source| SourceCollection::Named((*source).to_owned())).collect(),
-            output: (!output.is_empty()).then(|| output.to_owned()),
+            loads: Vec::new(),
+            outputs: (!output.is_empty()).then(|| output.to_owned()).into_iter().collect(),
+        }
+    }
+
+    fn loading(name: &str, source: &str, loads: &str, outputs: &[&str]) -> Node {
+        let outputs = outputs.iter().map(|output| (*output).to_owned()).collect();
+        Node { loads: vec![loads.to_owned()], outputs, ..node(name, &[source], "") }
+    }
+
+    #[test]
+    fn what_is_loaded_and_what_lists_results_close_loops_too() {
+        let reason = check(&loading("A", "Orders", "SALES", &["Sales"]), &[]).unwrap_err();
+        assert!(reason.contains("'Sales'") && reason.contains("loads from"), "{reason}");
+        let reason = check(&node("A", &["Sales/References"], "x"), &[]).map(|()| String::new());
+        assert_eq!(reason, Ok(String::new()));
+        let first = loading("First", "Orders", "Rates", &["Sales", "Sales/References"]);
+        let reason = check(&node("Back", &["sales/references"], "Rates"), &[first]).unwrap_err();
+        assert_eq!(
+            reason,
+            "it would close a loop: 'Back' writes 'Rates', loaded by 'First' writes 'Sales/References', which 'Back' reads"
+        );
+        let diamond = [loading("L", "A", "R", &["B"]), node("R", &["A"], "C")];
+        assert_eq!(check(&loading("Join", "B", "C", &["D", "D/References"]), &diamond), Ok(()));
+    }
+
+    #[test]
+    fn two_indexes_never_share_a_reference_collection() {
+        let one = loading("One", "Orders", "Rates", &["Sales", "Refs"]);
+        for outputs in [["x", "REFS"], ["refs", "y"], ["sales", "y"]] {
+            let reason = check(&loading("Two", "Orders", "Rates", &outputs), std::slice::from_ref(&one)).unwrap_err();
+            assert!(reason.contains("belongs to index 'One'"), "{reason}");
         }
     }
 
     #[test]
     fn an_index_over_its_own_output_is_refused() {
         let reason = check(&node("A", &["Orders", "SALES"], "Sales"), &[]).unwrap_err();
-        assert!(reason.contains("'Sales' is one of its own sources"), "{reason}");
+        assert!(reason.contains("'Sales'") && reason.contains("is one of its own sources"), "{reason}");
     }
 
     #[test]

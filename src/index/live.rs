@@ -18,7 +18,8 @@ use super::records::{
     DefinitionRecord, FaultRow, PhaseRecord, ProgressRecord, SettingsRecord, definition_name, replacement_name,
 };
 use super::roster::replacement_of;
-use super::status::{FaultRecord, IndexPhase, IndexState, IndexStatus, SourceStatus};
+use super::run::has_open_work;
+use super::status::{FaultRecord, IndexPhase, IndexState, IndexStatus, ReferenceStatus, SourceStatus};
 use crate::store::StoreError;
 use crate::store::changes::Feed;
 use crate::store::commit::RowChange;
@@ -182,7 +183,7 @@ impl Index {
         if let Some(thread) = thread.take()
             && thread.join().is_err()
         {
-            tracing::error!(index = %self.context.name, "index.thread_failed");
+            tracing::error!(name: "index.thread.broken", index = %self.context.name, "the thread of an index broke; this is a fault of Treepie");
         }
     }
 
@@ -211,8 +212,17 @@ impl Index {
             lock: settings.lock,
             priority: settings.priority,
             building,
-            stale: building || lag > 0 || progress.phase != PhaseRecord::Live,
+            stale: building
+                || lag > 0
+                || progress.phase != PhaseRecord::Live
+                || has_open_work(&self.context, snapshot)?,
             output: self.context.output.clone(),
+            is_map_reduce: self.context.program.has_reduce,
+            loads: self.context.program.loads.clone(),
+            reference: self.context.reference.as_ref().map(|reference| ReferenceStatus {
+                pattern: reference.pattern.text().to_owned(),
+                collection: reference.collection.clone(),
+            }),
             sources,
             entries: progress.entries,
             groups: progress.groups,

@@ -71,7 +71,7 @@ impl Registry {
                 Ok(())
             }
             Err(reason) => {
-                tracing::error!(index = %name, ?reason, "index.replacement_given_up");
+                tracing::error!(name: "index.replacement.given_up", index = %name, ?reason, "the changed script of an index is refused; the one that serves goes on");
                 let serving = self.stored(&checked, record)?;
                 let record = self.give_up(serving, replacement)?;
                 self.load(checked, record)
@@ -121,7 +121,7 @@ impl Registry {
     }
 
     fn keep_unloaded(&self, record: DefinitionRecord, reason: Refused) {
-        tracing::error!(index = %record.name, ?reason, "index.not_loaded");
+        tracing::error!(name: "index.not_loaded", index = %record.name, ?reason, "the script of an index is refused; its results stay as they are");
         self.roster.set_unloaded(Unloaded { record, reason });
     }
 

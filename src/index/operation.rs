@@ -1,10 +1,8 @@
 //! What can be done with an index besides changing its definition: pause, turn off, set, forget faults; and how all of them are doing.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::definition::{IndexDefinition, Refused};
-use super::live::Index;
 use super::publish::meta;
 use super::records::{SettingsRecord, disabled_name, faults_prefix, settings_name};
 use super::registry::{Registry, RegistryError};
@@ -161,7 +159,9 @@ impl Registry {
     }
 
     fn tell(&self, slot: &Slot) {
-        [&slot.serving].into_iter().chain(&slot.replacement).for_each(|index: &Arc<Index>| index.reach(None));
+        for index in [&slot.serving].into_iter().chain(&slot.replacement) {
+            index.reach(None);
+        }
         self.store.wake();
     }
 
@@ -200,6 +200,15 @@ fn status_of(unloaded: &Unloaded) -> IndexStatus {
         building: false,
         stale: true,
         output: unloaded.record.output_collection.clone(),
+        // As far as the texts tell: this version can't read them.
+        is_map_reduce: unloaded
+            .record
+            .maps
+            .iter()
+            .chain(&unloaded.record.reduce)
+            .any(|text| text.contains("fn reduce")),
+        loads: Vec::new(),
+        reference: None,
         sources: Vec::new(),
         entries: 0,
         groups: 0,

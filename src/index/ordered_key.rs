@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 
 use crate::script::encoding::{Item, Nest, Reader, write_bool, write_name, write_null, write_number, write_string};
 use crate::script::number::{Exact, Number};
+use crate::store::keyspace::{Generation, GroupHash, reduce_key};
 
 /// Bytes of an ordered key that stand in a row's key. Where two longer ones agree so far, whole keys must be compared.
 pub(crate) const CUT_BYTES: usize = 1_024;
@@ -53,8 +54,13 @@ pub(crate) fn cut(ordered: &[u8]) -> &[u8] {
     ordered.get(..CUT_BYTES).unwrap_or(ordered)
 }
 
-/// Reads the ordered key at the beginning of `bytes` back into its canonical encoding; returns it with what follows. `None` where there is
-/// none that is whole.
+/// The `reduce_keys` row of a group with this canonical key.
+pub(crate) fn keyed_group(generation: Generation, canonical: &[u8], group: &GroupHash) -> Vec<u8> {
+    reduce_key(generation, cut(&ordered_key(canonical)), group)
+}
+
+/// Reads the ordered key at the beginning of `bytes` back into its canonical encoding; returns it with what follows. `None`
+/// where there is none that is whole.
 ///
 /// # Cost
 /// O(bytes of the key).
@@ -103,7 +109,8 @@ fn push_number(number: Number, into: &mut Vec<u8>) {
     }
 }
 
-/// Writes a number's magnitude as 0.d₁d₂… × 10^size with d₁ > 0: the size, biased, in 2 bytes; pairs of digits, each plus 1; 0.
+/// Writes a number's magnitude as 0.d₁d₂… × 10^size with d₁ > 0: the size, biased, in 2 bytes; pairs of digits, each plus 1;
+/// a 0.
 fn push_magnitude(exact: &Exact, into: &mut Vec<u8>) {
     let mut digits = String::with_capacity(40);
     // Writing to a string cannot fail.
@@ -186,8 +193,7 @@ impl Ordered<'_> {
         let invert = if negative { u8::MAX } else { 0 };
         let size = i64::from(u16::from_be_bytes([self.byte()? ^ invert, self.byte()? ^ invert])) - SIZE_BIAS;
         let mut exact = Exact { negative, mantissa: 0, exponent: size, more: false };
-        loop {
-            let Some(pair) = (self.byte()? ^ invert).checked_sub(1) else { break };
+        while let Some(pair) = (self.byte()? ^ invert).checked_sub(1) {
             exact.mantissa = exact.mantissa.checked_mul(100)?.checked_add(u128::from(pair))?;
             exact.exponent -= 2;
         }
@@ -332,7 +338,7 @@ mod tests {
                     rational(*a, *power_a).cmp(&rational(*b, *power_b))
                 }
                 (Self::Text(a), Self::Text(b)) => a.chars().cmp(b.chars()),
-                (Self::Array(a), Self::Array(b)) => compare_all(a.iter(), b.iter(), |a, b| a.compare(b)),
+                (Self::Array(a), Self::Array(b)) => compare_all(a.iter(), b.iter(), Self::compare),
                 (Self::Object(a), Self::Object(b)) => {
                     compare_all(a.iter(), b.iter(), |a, b| a.0.chars().cmp(b.0.chars()).then_with(|| a.1.compare(b.1)))
                 }

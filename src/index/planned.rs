@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use super::faults::Subject;
+use super::reference::Moved;
 use super::tree::TreeError;
 use crate::script::Fault;
 use crate::store::commit::{Operation, RowChange};
@@ -21,6 +22,8 @@ pub(crate) struct Run {
     pub watermarks: Vec<u64>,
     /// Whether nothing was left in any feed.
     pub is_complete: bool,
+    /// Whether something is left to do that the watermarks cover already; it is noted in the rows.
+    pub is_open: bool,
     /// Documents looked at.
     pub documents: usize,
     /// Calls, and those that failed.
@@ -31,6 +34,8 @@ pub(crate) struct Run {
     /// Changes of the number of entries and of groups.
     pub entries: i64,
     pub groups: i64,
+    /// Groups that come to be listed, or cease to be, by a reference document.
+    pub references: Vec<Moved>,
     /// Faults to record, by subject; `None` clears what was recorded of it.
     pub faults: Vec<(Subject, Option<Fault>)>,
     /// Groups whose id a foreign document has taken.
@@ -46,6 +51,7 @@ impl Run {
         self.reduce_faults += part.reduce_faults;
         self.groups += part.groups;
         self.faults.extend(part.faults);
+        self.references.extend(part.references);
         self.blocked.extend(part.blocked);
     }
 }

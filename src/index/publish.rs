@@ -9,6 +9,7 @@ use super::first_build::{MappedChunk, SweptPart};
 use super::live::Index;
 use super::planned::Run;
 use super::records::{DefinitionRecord, PhaseRecord, ProgressRecord, encode, progress_name};
+use super::reference::MergeStep;
 use super::settle::Settled;
 use crate::script::Fault;
 use crate::store::StoreError;
@@ -79,11 +80,18 @@ impl Publish {
         }
     }
 
+    /// A step of making reference documents equal to the rows.
+    pub(crate) fn from_references(step: MergeStep) -> Self {
+        let faults = step.faults.iter().filter(|(_, fault)| fault.is_some()).count() as u64;
+        let MergeStep { rows, operations, faults: found, .. } = step;
+        Self { rows, operations, reduce: (0, faults), faults: found, ..Self::default() }
+    }
+
     /// Groups that were blocked, as they are now; those in `free` no longer are.
     pub(crate) fn from_settled(settled: Vec<Settled>, free: Vec<GroupHash>) -> Self {
         let mut publish = Self { unblocked: free, ..Self::default() };
         for group in settled {
-            publish.rows.extend(group.row);
+            publish.rows.extend(group.rows);
             publish.operations.extend(group.operation);
             publish.faults.extend(group.fault);
             publish.reduce.0 += group.attempts;
@@ -144,6 +152,7 @@ impl Publish {
         *index.progress.lock() = progress;
         add(&index.context.counters.outputs_written, outputs);
         add(&index.context.counters.runs, 1);
+        index.context.counters.pulse.beat();
         index.last_run_micros.store(now_micros(), Ordering::Relaxed);
         Ok(())
     }

@@ -30,12 +30,79 @@ impl EntryRecord {
     }
 }
 
-/// The value of a `map_documents` row. A document that emits nothing has no row.
+/// One entry of a map-only index as `map_documents` remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub(crate) struct KeyedRecord {
+    /// The ordered key, cut: what stands in the row's key.
+    pub key: Vec<u8>,
+    /// The n-th entry of this document under this key, from 0.
+    pub ordinal: u32,
+    /// 128 bits of the hash of the row's value.
+    pub value_hash: [u8; 16],
+}
+
+/// The value of a `map_documents` row. A document that emits and loads nothing has no row.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) enum MapDocument {
     /// What it emitted, in the order of `emit`.
     Entries(Vec<EntryRecord>),
     /// Its map failed: it contributes nothing.
+    Fault(Fault),
+    /// The same for a map-only index, and for a document that has loaded others.
+    Wide(WideDocument),
+}
+
+/// All that can be remembered of a document. Entries of one kind only; none where the map failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct WideDocument {
+    /// What it emitted, in the order of `emit`.
+    pub entries: Vec<EntryRecord>,
+    /// What it emitted in a map-only index, in the order of `emit`.
+    pub keyed: Vec<KeyedRecord>,
+    /// The lower-cased ids that it has loaded or looked for in vain, in order.
+    pub loads: Vec<String>,
+    /// Why its map failed.
+    pub fault: Option<Fault>,
+}
+
+impl MapDocument {
+    /// The one form in which something is remembered; `None` where there is nothing.
+    pub(crate) fn narrowed(wide: WideDocument) -> Option<Self> {
+        if !wide.keyed.is_empty() || !wide.loads.is_empty() {
+            return Some(Self::Wide(wide));
+        }
+        match wide.fault {
+            Some(fault) => Some(Self::Fault(fault)),
+            None if wide.entries.is_empty() => None,
+            None => Some(Self::Entries(wide.entries)),
+        }
+    }
+
+    /// What is remembered, in the form that holds everything.
+    pub(crate) fn widened(self) -> WideDocument {
+        match self {
+            Self::Entries(entries) => WideDocument { entries, ..WideDocument::default() },
+            Self::Fault(fault) => WideDocument { fault: Some(fault), ..WideDocument::default() },
+            Self::Wide(wide) => wide,
+        }
+    }
+}
+
+/// The value of a `map_keys` row.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct KeyedValue {
+    /// The canonical key, where the row's key holds a part of it only.
+    pub key: Option<Vec<u8>>,
+    /// The value, canonically encoded.
+    pub value: Vec<u8>,
+}
+
+/// The value of the `references` row of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) enum ReferenceRecord {
+    /// The id of the reference document that lists it.
+    Id(String),
+    /// Why it is listed nowhere.
     Fault(Fault),
 }
 
@@ -90,6 +157,21 @@ pub(crate) struct DefinitionRecord {
     pub deleting: bool,
     /// Whether too many faults stopped it.
     pub errored: bool,
+    /// The pattern of reference documents, as the definition's JSON named it.
+    pub reference_pattern: Option<String>,
+    /// Their collection, as the definition's JSON named it.
+    pub reference_name: Option<String>,
+    /// The reference collection that this index writes, from script, JSON or by default.
+    pub reference_collection: Option<String>,
+}
+
+/// Documents that are still to be mapped again because of one that they have loaded: the rest of a re-mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct RemapRecord {
+    /// The lower-cased id of the loaded document.
+    pub loaded: String,
+    /// The lower-cased id of the last document that was mapped again.
+    pub after: String,
 }
 
 /// How far a generation has come.
@@ -169,9 +251,12 @@ pub(crate) fn definition_name(number: u32) -> String {
     format!("{DEFINITIONS}{number:010}")
 }
 
+/// The prefix of the `meta` rows with definitions that are to take an index's place.
+pub(crate) const REPLACEMENTS: &str = "index-replacement/";
+
 /// The `meta` row with the definition that is to take an index's place.
 pub(crate) fn replacement_name(number: u32) -> String {
-    format!("index-replacement/{number:010}")
+    format!("{REPLACEMENTS}{number:010}")
 }
 
 /// The `meta` row with the definition that an index had before its present one.
@@ -182,6 +267,16 @@ pub(crate) fn former_name(number: u32) -> String {
 /// The `meta` row that is there while an index is turned off.
 pub(crate) fn disabled_name(number: u32) -> String {
     format!("index-disabled/{number:010}")
+}
+
+/// The `meta` row with a generation's unfinished re-mapping.
+pub(crate) fn remap_name(generation: Generation) -> String {
+    format!("generation-remap/{:010}", generation.0)
+}
+
+/// The `meta` row with the place up to which a generation's reference documents were made equal to its rows.
+pub(crate) fn references_name(generation: Generation) -> String {
+    format!("generation-references/{:010}", generation.0)
 }
 
 /// The `meta` row with an index's [`SettingsRecord`].

@@ -10,8 +10,10 @@ use super::context::Context;
 use super::counters::add;
 use super::first_build::helpers;
 use super::group::{GroupReduce, plan_output, subject};
+use super::ordered_key::keyed_group;
 use super::planned::{GivenUp, Interrupted, Run};
 use super::records::{GroupRecord, GroupResult, encode};
+use super::reference::Listing;
 use super::rows::{GenerationRows, GroupRows};
 use super::tree::{Changes, TreeError, Updated, update};
 use crate::id::DocumentId;
@@ -111,6 +113,7 @@ impl<'a, 's> Reducer<'a, 's> {
             Some(partial) => reduce.finish(partial)?,
             None => (GroupResult::Nothing, None),
         };
+        let mut listing = Listing::of(self.context, self.snapshot, &hash, body.as_deref())?;
         self.part.reduce_attempts += reduce.attempts;
         self.part.reduce_faults += reduce.faults;
         let present = match self.context.output.as_ref().filter(|_| !self.context.is_hidden()) {
@@ -123,10 +126,13 @@ impl<'a, 's> Reducer<'a, 's> {
                 self.part.reduce_faults += 1;
                 self.part.blocked.push(hash);
                 result = GroupResult::Fault(fault);
+                listing.withdraw();
             }
         }
         self.write_nodes(hash, &updated);
-        self.write_group(hash, group, &updated, result);
+        self.write_group(hash, group, &updated, result, &listing);
+        self.part.rows.extend(listing.rows(self.context.generation, &hash));
+        self.part.references.extend(listing.moved(hash));
         Ok(())
     }
 
@@ -146,26 +152,43 @@ impl<'a, 's> Reducer<'a, 's> {
         }
     }
 
-    fn write_group(&mut self, hash: GroupHash, group: &DirtyGroup, updated: &Updated, result: GroupResult) {
+    fn write_group(
+        &mut self,
+        hash: GroupHash,
+        group: &DirtyGroup,
+        updated: &Updated,
+        result: GroupResult,
+        listing: &Listing,
+    ) {
         let key = reduce_group(self.context.generation, &hash);
+        let key_row = || keyed_group(self.context.generation, &group.key, &hash);
         let record = GroupRecord { key: group.key.clone(), count: updated.count, height: updated.height, result };
-        self.note_group_fault(group.record.as_ref(), &record);
+        self.note_group_fault(group.record.as_ref(), &record, listing);
         if updated.count == 0 {
             self.part.groups -= i64::from(group.record.is_some());
+            self.part.rows.push(RowChange::Delete { family: Family::ReduceKeys, key: key_row() });
             self.part.rows.push(RowChange::Delete { family: Family::ReduceGroups, key });
             return;
         }
-        self.part.groups += i64::from(group.record.is_none());
+        if group.record.is_none() {
+            self.part.groups += 1;
+            let (family, value) = (Family::ReduceKeys, Vec::new());
+            self.part.rows.push(RowChange::Put { family, key: key_row(), value });
+        }
         if group.record.as_ref() != Some(&record) {
             self.part.rows.push(RowChange::Put { family: Family::ReduceGroups, key, value: encode(&record) });
         }
     }
 
-    fn note_group_fault(&mut self, before: Option<&GroupRecord>, now: &GroupRecord) {
+    fn note_group_fault(&mut self, before: Option<&GroupRecord>, now: &GroupRecord, listing: &Listing) {
         let had_fault = before.is_some_and(|before| matches!(before.result, GroupResult::Fault(_)));
-        match &now.result {
-            GroupResult::Fault(fault) => self.part.faults.push((subject(now), Some(fault.clone()))),
-            _ if had_fault => self.part.faults.push((subject(now), None)),
+        match (&now.result, listing.fault()) {
+            (GroupResult::Fault(fault), _) => self.part.faults.push((subject(now), Some(fault.clone()))),
+            (_, Some(fault)) => {
+                self.part.reduce_faults += 1;
+                self.part.faults.push((subject(now), Some(fault.clone())));
+            }
+            _ if had_fault || listing.had_fault() => self.part.faults.push((subject(now), None)),
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::change::{Change, GivenUp, in_place, new_generation, next_numbers};
+use super::change::{Change, GivenUp, in_place, new_generation, next_numbers, written};
 use super::context::{Context, feeds, same_name};
 use super::counters::Counters;
 use super::definition::{Checked, IndexDefinition, Refused, check};
@@ -81,6 +81,11 @@ impl Registry {
         }
     }
 
+    /// Bounds of index scripts.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Lets one definition change at a time, as long as the database is open.
     pub(super) fn change(&self) -> Result<MutexGuard<'_, bool>, StoreError> {
         let is_closed = self.changing.lock();
@@ -139,7 +144,7 @@ impl Registry {
         self.check_rules(&checked)?;
         match self.halt(&name) {
             Some(slot) if slot.serving.checked.is_same(&checked) && slot.replacement.is_some() => {
-                self.drop_of(&slot)?
+                self.drop_of(&slot)?;
             }
             Some(slot) if !is_built(&slot.serving) => self.begin_in_place(checked, Some(&slot.serving))?,
             Some(slot) => self.begin_beside(checked, &slot)?,
@@ -155,6 +160,11 @@ impl Registry {
         let is_new = self.roster.slot(name).is_none() && self.roster.unloaded(name).is_none();
         if is_new && self.roster.count() >= INDEXES_MAX {
             let reason = format!("the database has {INDEXES_MAX} indexes, the most it may have; delete one first");
+            return Err(RegistryError::rule(reason));
+        }
+        let mut own =
+            self.roster.slot(name).into_iter().flat_map(|slot| [Some(slot.serving), slot.replacement]).flatten();
+        if let Some(reason) = own.find_map(|index| checked.clash(&index.checked)) {
             return Err(RegistryError::rule(reason));
         }
         let generations = slots.iter().flat_map(|slot| [&slot.serving].into_iter().chain(&slot.replacement));
@@ -248,7 +258,9 @@ impl Registry {
         self.roster.remove(name);
         if let Some(slot) = slot {
             slot.serving.leave();
-            slot.replacement.iter().for_each(|replacement| replacement.leave());
+            if let Some(replacement) = &slot.replacement {
+                replacement.leave();
+            }
         }
         Ok(true)
     }
@@ -319,7 +331,9 @@ impl Registry {
                 };
                 let index = self.assemble(checked, stored, FaultLog::default(), switches, false);
                 self.roster.set(&index);
-                before.iter().for_each(|before| before.leave());
+                if let Some(before) = before {
+                    before.leave();
+                }
             }
             Err(error) => {
                 self.resume(&name)?;
@@ -343,7 +357,9 @@ impl Registry {
             let switches = Arc::clone(&slot.serving.switches);
             let index = self.assemble(checked, stored, FaultLog::default(), switches, true);
             self.roster.set_replacement(&name, Some(index));
-            slot.replacement.iter().for_each(|replacement| replacement.leave());
+            if let Some(replacement) = &slot.replacement {
+                replacement.leave();
+            }
         });
         self.resume(&name)?;
         result
@@ -374,11 +390,13 @@ impl Registry {
     /// What has to be known of a replacement to give it up.
     pub(super) fn given_up_of(&self, stored: Stored) -> Result<GivenUp, StoreError> {
         let snapshot = self.store.snapshot();
-        let count = match &stored.record.output_collection {
-            Some(output) => snapshot.collection(output)?.map_or(0, |count| count.documents),
-            None => 0,
-        };
-        Ok(GivenUp { stored, has_documents: count > 0 })
+        let mut filled = Vec::new();
+        for collection in written(&stored.record) {
+            if snapshot.collection(collection)?.is_some_and(|count| count.documents > 0) {
+                filled.push(collection.clone());
+            }
+        }
+        Ok(GivenUp { stored, filled })
     }
 
     /// Numbers a generation and commits it with what `plan` says.
@@ -423,6 +441,7 @@ impl Registry {
             generation: Generation(stored.record.generation),
             program: Arc::clone(&checked.program),
             output: checked.output.clone(),
+            reference: checked.reference.clone(),
             feeds: feeds(&checked.program),
             hidden: Arc::new(AtomicBool::new(is_replacement && !is_swapping)),
             counters: Arc::new(Counters::default()),
@@ -474,8 +493,12 @@ impl Registry {
             }
         }
         self.store.wake();
-        slots.iter().filter_map(|slot| slot.replacement.as_ref()).for_each(|replacement| replacement.stop());
-        slots.iter().for_each(|slot| slot.serving.stop());
+        for replacement in slots.iter().filter_map(|slot| slot.replacement.as_ref()) {
+            replacement.stop();
+        }
+        for slot in &slots {
+            slot.serving.stop();
+        }
     }
 }
 

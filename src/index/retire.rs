@@ -2,10 +2,11 @@
 //!
 //! Documents go in bounded commits that begin again where a crash stopped them.
 
+use super::change::written;
 use super::live::Index;
 use super::records::{
     DefinitionRecord, blocked_prefix, definition_name, disabled_name, faults_prefix, former_name, keep_name,
-    progress_name, settings_name,
+    progress_name, references_name, remap_name, settings_name,
 };
 use crate::id::DocumentId;
 use crate::store::changes::{ChangeKind, Feed};
@@ -28,7 +29,7 @@ pub(crate) fn delete_index(store: &Store, record: &DefinitionRecord) -> Result<(
     for output in &record.former_outputs {
         empty_collection(store, record.number, output)?;
     }
-    if let Some(output) = &record.output_collection {
+    for output in written(record) {
         match keeps {
             true => free_collection(store, record.number, output)?,
             false => empty_collection(store, record.number, output)?,
@@ -37,7 +38,7 @@ pub(crate) fn delete_index(store: &Store, record: &DefinitionRecord) -> Result<(
     let mut rows = generation_rows(Generation(record.generation));
     let names = [definition_name, former_name, disabled_name, settings_name, keep_name];
     rows.extend(names.into_iter().map(|name| delete_meta(name(record.number))));
-    let outputs = record.former_outputs.iter().chain(&record.output_collection).cloned();
+    let outputs = record.former_outputs.iter().chain(written(record)).cloned();
     let claims = outputs.map(|collection| ClaimChange::Release { collection }).collect();
     store.commit(Commit { author: Author::Index(record.number), rows, claims, ..Commit::default() })?;
     Ok(())
@@ -62,7 +63,7 @@ pub(crate) fn empty_former_outputs(index: &Index) -> Result<(), StoreError> {
 pub(crate) fn generation_rows(generation: Generation) -> Vec<RowChange> {
     let delete = |family| RowChange::DeleteRange { family, range: generation_range(generation) };
     let mut rows: Vec<RowChange> = Family::OF_GENERATIONS.into_iter().map(delete).collect();
-    rows.push(delete_meta(progress_name(generation)));
+    rows.extend([progress_name, remap_name, references_name].map(|name| delete_meta(name(generation))));
     for prefix in [faults_prefix(generation), blocked_prefix(generation)] {
         rows.push(RowChange::DeleteRange { family: Family::Meta, range: KeyRange::prefix(prefix.as_bytes()) });
     }

@@ -10,6 +10,7 @@ use super::faults::Subject;
 use super::group::{GroupReduce, is_foreign, plan_output, subject};
 use super::planned::{GivenUp, Interrupted};
 use super::records::{GroupRecord, GroupResult, decode, encode};
+use super::reference::Listing;
 use super::rows::{GenerationRows, GroupRows};
 use super::tree::{Partial, Reduce, Tree, TreeError};
 use crate::id::DocumentId;
@@ -25,8 +26,8 @@ use crate::store::snapshot::Snapshot;
 pub(crate) struct Settled {
     /// The write of its document.
     pub operation: Option<Operation>,
-    /// Its row, where the result is another one than the row says.
-    pub row: Option<RowChange>,
+    /// Its rows, where the result is another one than they say, and the reference documents to be written then.
+    pub rows: Vec<RowChange>,
     /// The fault to record, or to clear (`None`).
     pub fault: Option<(Subject, Option<Fault>)>,
     /// Whether a foreign document has its id.
@@ -42,6 +43,7 @@ pub(crate) struct Settled {
 /// The root of its tree, or its entries (at most 32) and a call of `reduce`; a call of `finish`.
 pub(crate) fn settle(
     context: &Context,
+    snapshot: &Snapshot<'_>,
     runner: &mut Runner,
     rows: &GroupRows<'_, '_>,
     record: &GroupRecord,
@@ -55,23 +57,27 @@ pub(crate) fn settle(
         None => (record.result.clone(), None),
     };
     (settled.attempts, settled.faults) = (reduce.attempts, reduce.faults);
+    let mut listing = Listing::of(context, snapshot, &rows.group, body.as_deref())?;
     match plan_output(context, &rows.group, present, body) {
         Ok(operation) => settled.operation = operation,
         Err(fault) => {
             settled.faults += 1;
             settled.is_blocked = true;
             result = GroupResult::Fault(fault);
+            listing.withdraw();
         }
     }
     if result != record.result {
         let now = GroupRecord { result, ..record.clone() };
-        settled.fault = match (&now.result, &record.result) {
-            (GroupResult::Fault(fault), _) => Some((subject(&now), Some(fault.clone()))),
-            (_, GroupResult::Fault(_)) => Some((subject(&now), None)),
+        settled.fault = match (&now.result, listing.fault(), &record.result) {
+            (GroupResult::Fault(fault), ..) | (_, Some(fault), _) => Some((subject(&now), Some(fault.clone()))),
+            (_, _, GroupResult::Fault(_)) => Some((subject(&now), None)),
             _ => None,
         };
         let key = reduce_group(context.generation, &rows.group);
-        settled.row = Some(RowChange::Put { family: Family::ReduceGroups, key, value: encode(&now) });
+        settled.rows.push(RowChange::Put { family: Family::ReduceGroups, key, value: encode(&now) });
+        settled.rows.extend(listing.rows(context.generation, &rows.group));
+        settled.rows.extend(listing.moved(rows.group).into_iter().flat_map(|moved| moved.open(context.generation)));
     }
     Ok(settled)
 }
@@ -101,7 +107,7 @@ pub(crate) fn free_groups(
         if let Some(record) = record.filter(|record| matches!(record.result, GroupResult::Fault(_))) {
             let (subject, rows) = (format!("{group:?}"), GroupRows { rows: &rows, group, counters: &context.counters });
             let gives_up = given_up.contains(&subject);
-            let group = settle(context, runner, &rows, &record, present.as_ref(), gives_up)
+            let group = settle(context, snapshot, runner, &rows, &record, present.as_ref(), gives_up)
                 .map_err(|error| Interrupted { subject, error })?;
             settled.push(group);
         }

@@ -75,7 +75,13 @@ pub struct IndexStatus {
     pub stale: bool,
     /// The output collection as spelled in the definition.
     pub output: Option<String>,
-    /// One for each source collection.
+    /// Whether it reduces; a map-only index has entries in key order instead of groups.
+    pub is_map_reduce: bool,
+    /// The collections that its maps load from.
+    pub loads: Vec<String>,
+    /// The reference documents that it writes.
+    pub reference: Option<ReferenceStatus>,
+    /// One for each source collection, then one for each that it loads from.
     pub sources: Vec<SourceStatus>,
     /// Map entries now held.
     pub entries: u64,
@@ -95,6 +101,15 @@ pub struct IndexStatus {
     pub seconds_left: Option<f64>,
     /// When it last committed a run, microseconds since 1970.
     pub last_run_micros: Option<i64>,
+}
+
+/// The reference documents of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferenceStatus {
+    /// The pattern of their ids.
+    pub pattern: String,
+    /// Their collection.
+    pub collection: String,
 }
 
 /// How far an index has come in one source collection.

@@ -44,6 +44,9 @@ impl Worker {
         if self.index.context.output.is_some() && !self.work_slices(Work::Merge, first)? {
             return Ok(Next::Again);
         }
+        if !self.merge_references()? {
+            return Ok(Next::Again);
+        }
         match self.index.is_replacement() {
             true => self.flip()?,
             false => self.publish(Publish::phase(PhaseRecord::Live))?,
@@ -65,7 +68,7 @@ impl Worker {
             && let Some(serving) = self.roster.serving(&self.index.context.name)
             && let Err(error) = worker::start(&serving, &self.roster)
         {
-            tracing::error!(index = %self.index.context.name, %error, "index.not_resumed");
+            tracing::error!(name: "index.resume.failed", index = %self.index.context.name, %error, "an index can't go on after a change of its definition was given up");
         }
     }
 
@@ -107,7 +110,7 @@ impl Worker {
         self.roster.set(&index);
         serving.leave();
         store.reached(Step::SwapFlipped);
-        tracing::info!(index = %name, "index.swapped");
+        tracing::info!(name: "index.swapped", index = %name, "a changed definition of an index has taken over");
         Ok(())
     }
 }

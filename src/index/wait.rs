@@ -8,7 +8,10 @@ use super::live::{Index, Reached};
 use super::registry::Registry;
 use super::status::IndexState;
 use crate::store::StoreError;
-use crate::store::changes::Feed;
+use crate::store::changes::{ChangeKind, Feed};
+use crate::store::commit::{Committed, OperationResult};
+use crate::store::scan::Direction;
+use crate::store::snapshot::Snapshot;
 
 /// Which indexes are waited for.
 #[derive(Clone, Debug)]
@@ -21,16 +24,11 @@ pub(crate) enum Scope {
     Exactly(Vec<String>),
 }
 
-/// The indexes that what was written from `first_etag` on may concern, and all that feed on them, by name.
-///
-/// # Cost
-/// A read for each source of each index.
-///
-/// # Errors
-/// A read failed.
-pub(crate) fn touched(registry: &Registry, first_etag: u64) -> Result<Vec<String>, StoreError> {
+/// The indexes that a commit may concern, and all that feed on them, by name.
+pub(crate) fn touched(registry: &Registry, committed: &Committed) -> Result<Vec<String>, StoreError> {
     let indexes = registry.all();
     let snapshot = registry.snapshot();
+    let Some(first_etag) = first_etag(&snapshot, committed)? else { return Ok(Vec::new()) };
     let mut touched = Vec::new();
     for (n, index) in indexes.iter().enumerate() {
         for feed in index.context.feeds.iter() {
@@ -47,6 +45,24 @@ pub(crate) fn touched(registry: &Registry, first_etag: u64) -> Result<Vec<String
     let nodes: Vec<_> = indexes.iter().map(|index| index.checked.node()).collect();
     let concerned = graph::behind(&nodes, &touched).into_iter();
     Ok(concerned.filter_map(|n| indexes.get(n)).map(|index| index.context.name.to_string()).collect())
+}
+
+/// The first etag that a commit gave out. A document that left another collection has two: that of its tombstone comes before.
+fn first_etag(snapshot: &Snapshot<'_>, committed: &Committed) -> Result<Option<u64>, StoreError> {
+    let etags = committed.results.iter().filter_map(|result| match result {
+        OperationResult::Put { id, etag, .. } => Some((*etag, id)),
+        OperationResult::Delete { id, etag, .. } => etag.map(|etag| (etag, id)),
+        OperationResult::Checked { .. } => None,
+    });
+    let Some((first, id)) = etags.min() else { return Ok(None) };
+    let before = first.saturating_sub(1);
+    for change in snapshot.changes(&Feed::All, before.saturating_sub(1), before, Direction::Forward) {
+        let change = change?;
+        if change.kind == ChangeKind::Delete && crate::id::lower(&change.id) == crate::id::lower(id) {
+            return Ok(Some(before));
+        }
+    }
+    Ok(Some(first))
 }
 
 /// Waits until indexes have taken in everything written before the call. Returns the names of those that have not in time; empty

@@ -19,9 +19,10 @@ use super::pace::Pace;
 use super::planned::{GivenUp, Interrupted};
 use super::publish::Publish;
 use super::records::PhaseRecord;
+use super::reference::merge_step;
 use super::retire;
 use super::roster::Roster;
-use super::run::{BatchLimits, plan};
+use super::run::{BatchLimits, has_open_work, plan};
 use super::settle::free_groups;
 use super::status::{IndexState, Priority};
 use super::tree::TreeError;
@@ -95,8 +96,10 @@ fn run(index: &Arc<Index>, roster: &Arc<Roster>) {
             Ok(Next::Idle { through }) => {
                 worker.failures = 0;
                 if !worker.is_stopped() {
+                    worker.index.context.counters.pulse.rest();
                     worker.index.context.store.wait_written_or_woken(through, wakes, IDLE);
                 }
+                worker.index.context.counters.pulse.beat();
             }
             Err(error) => worker.back_off(&error, wakes),
         }
@@ -159,6 +162,8 @@ impl Worker {
             IndexState::Normal => {}
             state => {
                 if state == IndexState::Error {
+                    // Should it go on, it is judged anew.
+                    self.fault_rate = (FaultRate::default(), FaultRate::default());
                     self.unfreeze();
                 }
                 self.index.reach(None);
@@ -195,10 +200,11 @@ impl Worker {
         let started = Instant::now();
         let index = Arc::clone(&self.index);
         let context = &index.context;
-        let snapshot = context.store.snapshot();
-        let written = snapshot.progress().written;
+        let snapshot = context.store.shared_snapshot();
+        let written = snapshot.get().progress().written;
         let watermarks = index.progress.lock().watermarks.clone();
-        if is_current(&snapshot, &context.feeds, &watermarks)? {
+        let is_current = is_current(snapshot.get(), &context.feeds, &watermarks)?;
+        if is_current && !has_open_work(context, snapshot.get())? {
             return Ok(Ran::Nothing { through: written });
         }
         context.store.reached(Step::RunRead);
@@ -209,9 +215,14 @@ impl Worker {
         self.runner = Some(runner);
         drop(snapshot);
         context.store.reached(Step::RunReduced);
-        let (documents, is_complete) = (run.documents, run.is_complete);
+        let (documents, is_complete, is_open) = (run.documents, run.is_complete, run.is_open);
         self.pace.learn(documents, started.elapsed());
-        let through = if is_complete { written } else { run.watermarks.iter().copied().min().unwrap_or(0) };
+        let through = match is_complete {
+            true => written,
+            // What is still open may have been written at any time.
+            false if is_open => 0,
+            false => run.watermarks.iter().copied().min().unwrap_or(0),
+        };
         self.quiet_documents += documents;
         let publish = Publish::from_run(run);
         if publish.changes_nothing() && self.quiet_documents < QUIET_DOCUMENTS_MAX {
@@ -298,7 +309,7 @@ impl Worker {
         let snapshot = context.store.snapshot();
         let written = snapshot.progress().written;
         let mut lag = 0;
-        for (feed, watermark) in context.feeds.iter().zip(watermarks) {
+        for (feed, watermark) in context.feeds.iter().zip(watermarks).take(context.source_feeds()) {
             for change in snapshot.changes(feed, *watermark, written, Direction::Forward) {
                 change?;
                 lag += 1;
@@ -313,10 +324,26 @@ impl Worker {
     /// The second phase of a build; then the index is live.
     fn sweep(&mut self, first: u32) -> Result<Next, StepError> {
         let is_done = self.work_slices(Work::Reduce, first)?;
-        if is_done {
+        if is_done && (self.index.context.is_hidden() || self.merge_references()?) {
             self.publish(Publish::phase(PhaseRecord::Live))?;
+            tracing::info!(name: "index.built", index = %self.index.context.name, "an index is built and follows its sources");
         }
         Ok(Next::Again)
+    }
+
+    /// Makes the reference documents equal to what the rows say, in bounded commits. `false`: it was told to stop.
+    pub(super) fn merge_references(&mut self) -> Result<bool, StepError> {
+        let index = Arc::clone(&self.index);
+        loop {
+            let snapshot = index.context.store.snapshot();
+            let step = merge_step(&index.context, &snapshot)?;
+            drop(snapshot);
+            let is_last = step.is_last;
+            self.publish(Publish::from_references(step))?;
+            if is_last || self.is_interrupted() {
+                return Ok(is_last);
+            }
+        }
     }
 
     /// Works on all slices from `first` on; whether all are done.
@@ -353,7 +380,11 @@ impl Worker {
         self.tries.clear();
         self.index.context.store.reached(Step::RunCommitted);
         if is_failing {
-            tracing::warn!(index = %self.index.context.name, "index.stopped_for_faults");
+            tracing::warn!(
+                name: "index.stopped",
+                index = %self.index.context.name,
+                "too many calls of an index failed; it stops, and its results stay readable"
+            );
             self.index.reach(None);
         }
         Ok(())
@@ -388,7 +419,12 @@ impl Worker {
             }
         }
         self.runner = None;
-        tracing::warn!(index = %self.index.context.name, failures = self.failures, %error, "index.step_failed");
+        self.index.context.counters.pulse.fail(error, self.failures);
+        tracing::warn!(
+            name: "index.step.failed",
+            index = %self.index.context.name, failures = self.failures, %error,
+            "a step of an index failed and will be tried again"
+        );
         let wait = BACK_OFF.0.saturating_mul(1 << self.failures.min(10)).min(BACK_OFF.1);
         self.index.context.store.wait_written_or_woken(u64::MAX, wakes, wait);
     }
@@ -400,7 +436,11 @@ impl Worker {
             && self.quiet_documents > 0
             && let Err(error) = Publish::default().commit(&self.index, false)
         {
-            tracing::warn!(index = %self.index.context.name, %error, "index.watermark_not_kept");
+            tracing::warn!(
+                name: "index.watermark.not_kept",
+                index = %self.index.context.name, %error,
+                "an index could not write how far it had come; it will look at some documents again"
+            );
         }
     }
 }

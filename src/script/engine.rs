@@ -85,6 +85,7 @@ pub(super) fn equip(engine: &mut Engine, state: &Rc<State>, names: &BTreeSet<Str
     functions::aggregates::register(engine, state);
     functions::document::register(engine, state, names);
     functions::emit::register(engine, state);
+    functions::load::register(engine, state);
     functions::definition::register(engine, state);
 }
 

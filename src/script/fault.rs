@@ -13,7 +13,7 @@ pub(super) use translate::{Finding, from_failure, from_parse_error};
 const TEXT_BYTES_MAX: usize = 1024;
 
 /// When a script failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, bincode::Encode, bincode::Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, bincode::Encode, bincode::Decode)]
 pub enum Phase {
     /// While the definition was checked.
     Definition,
@@ -23,6 +23,8 @@ pub enum Phase {
     Reduce,
     /// In `finish`, or while the artificial document was made.
     Finish,
+    /// While a reference document was made.
+    Reference,
 }
 
 /// A script's failure.

@@ -17,9 +17,12 @@ mod problem;
 mod program;
 mod runner;
 mod state;
+mod watch;
 
 pub use fault::{Fault, Phase};
 pub use runner::Runner;
+
+use crate::id::DocumentId;
 
 /// What bounds a script. All explicit, the same in debug and release builds.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub struct Limits {
     pub emitted_bytes_max: usize,
     /// Bytes of one script. Default 1 MiB.
     pub text_bytes_max: usize,
+    /// Documents that one call may load. Default 1,000.
+    pub loads_max: usize,
 }
 
 impl Default for Limits {
@@ -65,6 +70,7 @@ impl Default for Limits {
             wall_max: std::time::Duration::from_secs(5),
             emitted_bytes_max: 16 * 1024 * 1024,
             text_bytes_max: 1024 * 1024,
+            loads_max: 1_000,
         }
     }
 }
@@ -111,11 +117,13 @@ pub struct Program {
     pub output: Option<String>,
     /// The pattern of reference documents.
     pub reference: Option<String>,
+    /// The collection of reference documents, where the script names one.
+    pub reference_collection: Option<String>,
     /// Whether there is a `reduce`.
     pub has_reduce: bool,
     /// Whether there is a `finish`.
     pub has_finish: bool,
-    /// Collections that `load` names.
+    /// Collections that `load` names, each once.
     pub loads: Vec<String>,
     /// A hash of the tokens of all texts: comments and white space do not change it.
     pub signature: [u8; 16],
@@ -158,6 +166,28 @@ pub struct MapInput<'a> {
     pub body: &'a str,
 }
 
+/// Where `load` finds documents: all calls of one run must see the same.
+pub trait Loader {
+    /// The document with this id, compared without regard to case. `None`: there is none.
+    ///
+    /// # Errors
+    /// The reason why it could not be read; the call then ends with a transient fault.
+    fn load(&self, id: &DocumentId) -> Result<Option<LoadedDocument>, String>;
+}
+
+/// A document that a script loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedDocument {
+    /// The id as last written.
+    pub id: String,
+    /// Its collection.
+    pub collection: String,
+    /// The user's own metadata, JSON text of an object.
+    pub metadata: String,
+    /// The JSON text of the object, without `@metadata`. Checked when it was stored.
+    pub body: String,
+}
+
 /// One entry that a map function emitted, both canonically encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
@@ -165,4 +195,15 @@ pub struct Emitted {
     pub key: Vec<u8>,
     /// The value.
     pub value: Vec<u8>,
+}
+
+/// A field that a script read and that nothing had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownField {
+    /// When it was read.
+    pub phase: Phase,
+    /// In a map the way from the document, `Lines[].Product`; in `reduce` and `finish` the name.
+    pub path: String,
+    /// How often it was read.
+    pub reads: u64,
 }

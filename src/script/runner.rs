@@ -20,7 +20,7 @@ use super::host::{About, List, Object};
 use super::json::{self, Span};
 use super::program::definition::Compiled;
 use super::state::State;
-use super::{Emitted, Fault, MapInput, Phase, Program};
+use super::{Emitted, Fault, Loader, MapInput, Phase, Program, UnknownField};
 
 /// One thread's engine for one program. Neither `Send` nor `Sync`; threads that use one need [`super::STACK_BYTES`] of
 /// stack.
@@ -50,9 +50,30 @@ impl Runner {
         Ok(Self { program, compiled, state })
     }
 
+    /// Notes from now on which fields the script reads; see [`Runner::unknown_fields`].
+    pub fn watch_fields(&self) {
+        self.state.watch.get_or_init(Rc::default);
+    }
+
+    /// The fields that the script has read since [`Runner::watch_fields`] and that no document, key or value had, at most
+    /// 1,000; in the order of the phases and by path.
+    pub fn unknown_fields(&self) -> Vec<UnknownField> {
+        self.state.watch.get().map(|watch| watch.unknown()).unwrap_or_default()
+    }
+
     /// Operations that the last call used, of at most `operations_max` and those of one step.
     pub fn operations(&self) -> u64 {
         self.state.operations()
+    }
+
+    /// Lets `load` find documents here from now on, or (`None`) nowhere.
+    pub fn load_from(&self, loader: Option<Rc<dyn Loader>>) {
+        self.state.loads.from(loader);
+    }
+
+    /// The lower-cased ids that the last call loaded or looked for in vain, in order, each once. Also after a fault.
+    pub fn loaded(&self) -> Vec<String> {
+        self.state.loads.ids()
     }
 
     /// Maps one document by `program.sources[source]`: its entries in the order of `emit`, or a fault and none.
@@ -76,6 +97,9 @@ impl Runner {
             let finding = Finding::new("the stored document is not a JSON object");
             return Err(finding.in_phase(Phase::Map, "script"));
         };
+        if let Some(watch) = self.state.watch.get() {
+            watch.begin(&object);
+        }
         self.call(Phase::Map, Some(source.text), &source.function, |_| Ok(vec![Dynamic::from(object)]), |_, _| Ok(()))?;
         Ok(self.state.emitted.take())
     }

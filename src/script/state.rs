@@ -1,13 +1,17 @@
 //! What one call of a script shares with the native functions it calls: its phase, what it emitted, its budget.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rhai::Dynamic;
 
+use super::functions::load::Loads;
+use super::host::{List, Object};
 use super::problem::{Failure, limit};
+use super::watch::Watch;
 use super::{Emitted, Limits, Phase};
 
 /// Operations between two looks at the clock and the stop flag; a power of two.
@@ -28,6 +32,8 @@ pub(super) enum Ended {
     Wall,
     /// The stop flag.
     Stopped,
+    /// A document to be loaded could not be read.
+    Unread,
 }
 
 /// The state of the call that an engine is running, if any.
@@ -42,6 +48,9 @@ pub(super) struct State {
     pub(super) emitted: RefCell<Vec<Emitted>>,
     pub(super) emitted_bytes: Cell<usize>,
     pub(super) settings: RefCell<Settings>,
+    pub(super) loads: Loads,
+    /// Notes what is read, where somebody wants to know.
+    pub(super) watch: OnceCell<Rc<Watch>>,
 }
 
 /// What the top level of a text has declared.
@@ -51,6 +60,7 @@ pub(super) struct Settings {
     pub(super) sources: Vec<(Option<String>, String)>,
     pub(super) output: Option<String>,
     pub(super) reference: Option<String>,
+    pub(super) reference_collection: Option<String>,
 }
 
 impl State {
@@ -65,12 +75,31 @@ impl State {
             emitted: RefCell::default(),
             emitted_bytes: Cell::new(0),
             settings: RefCell::default(),
+            loads: Loads::default(),
+            watch: OnceCell::new(),
         }
     }
 
-    /// A state like a new one, with the same limits and stop flag.
+    /// A state like a new one, with the same limits, stop flag, loader and watch.
     pub(super) fn renewed(&self) -> Self {
-        Self::new(self.limits.clone(), Arc::clone(&self.stop))
+        let (loads, watch) = (self.loads.clone(), self.watch.clone());
+        Self { loads, watch, ..Self::new(self.limits.clone(), Arc::clone(&self.stop)) }
+    }
+
+    /// A field of an object is about to be read.
+    pub(super) fn note_read(&self, object: &Object, name: &str) {
+        if let Some(watch) = self.watch.get() {
+            watch.field(self, object, name);
+        }
+    }
+
+    /// An aggregate is about to read a path of every element.
+    pub(super) fn note_path(&self, values: &Dynamic, path: Option<&str>) {
+        if let (Some(watch), Some(path)) = (self.watch.get(), path)
+            && let Some(list) = values.read_lock::<List>()
+        {
+            watch.elements(self, &list, path);
+        }
     }
 
     /// Begins a call: a new budget, nothing emitted.
@@ -81,6 +110,7 @@ impl State {
         self.ended.set(None);
         self.emitted.borrow_mut().clear();
         self.emitted_bytes.set(0);
+        self.loads.begin();
     }
 
     /// Operations of this call so far.
@@ -130,6 +160,11 @@ impl State {
             Some(_) => Err(limit("the call was ended", "")),
             None => Ok(()),
         }
+    }
+
+    /// Ends the call because a document could not be read; the caller's failure then does not matter.
+    pub(super) fn interrupt(&self) {
+        self.ended.set(Some(Ended::Unread));
     }
 
     /// Charges work on text.

@@ -3,9 +3,11 @@
 //! This is the way of bulk loads, so the batch is never built as a tree of values: commands are read in one pass with
 //! their documents as slices of the body's text, and each slice goes to `Document::parse` as it stands.
 
+use std::collections::{BTreeMap, HashMap};
+
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -15,26 +17,23 @@ use super::body::{self, BodyLimit, Payload};
 use super::documents::check_inner_id;
 use super::error::{ApiError, names};
 use super::index_wait::IndexWait;
-use super::json;
 use super::query::Query;
 use super::registry::Lease;
 use super::router::Shared;
 use super::settings::ServerLimits;
-use super::wire::text::{time, write_string};
-use crate::database::{DatabaseError, Write};
-use crate::store::commit::{Expected, OperationResult};
+use super::unsupported::SCRIPT_PATCHES;
+use super::wire::batch::{Note, write_results};
+use super::{json, json_patch};
+use crate::database::{DatabaseError, JsonPatch, Write};
+use crate::store::commit::Expected;
 use crate::store::document::Document;
 
 /// Batches up to this many bytes are parsed where they are: a hop to another thread costs more.
 const PARSE_IN_PLACE_BYTES: usize = 32 * 1024;
 
 /// The types of RavenDB's commands that Treepie does not have.
-const KNOWN_TYPES: [&str; 19] = [
-    "PATCH",
-    "BatchPATCH",
-    "JsonPatch",
+const KNOWN_TYPES: [&str; 15] = [
     "ForceRevisionCreation",
-    "BatchTrackChanges",
     "AttachmentPUT",
     "AttachmentDELETE",
     "AttachmentMOVE",
@@ -79,12 +78,28 @@ struct Command<'a> {
     id_prefixed: Option<bool>,
     #[serde(rename = "ForceRevisionCreationStrategy")]
     force_revision: Option<String>,
+    #[serde(borrow, rename = "JsonPatch")]
+    json_patch: Option<&'a RawValue>,
+    #[serde(rename = "ReturnDocument")]
+    return_document: Option<bool>,
+    /// Versions that documents must be in, by id.
+    #[serde(rename = "TrackedEntities")]
+    tracked: Option<BTreeMap<String, String>>,
 }
 
 /// A command that was checked.
 enum Asked {
     Put(Document, Expected),
     Delete(Expected),
+    Patch(JsonPatch, Expected),
+    Track(BTreeMap<String, String>),
+}
+
+/// The writes of a batch, and what its answer must say beside their results.
+#[derive(Default)]
+struct Writes {
+    writes: Vec<Write>,
+    notes: HashMap<usize, Note>,
 }
 
 /// Writes a batch.
@@ -95,37 +110,63 @@ pub(crate) async fn run(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
+    if is_multipart(&headers) {
+        return Err(ApiError::unsupported("attachments (a batch in a multipart body)"));
+    }
     let limits = host.settings.limits.clone();
     let wait = IndexWait::read(&query, &lease, &limits)?;
     let payload = body::read(&host, &headers, body, BodyLimit::batch(&limits)).await?;
-    let writes = if payload.bytes().len() <= PARSE_IN_PLACE_BYTES {
+    let Writes { writes, notes } = if payload.bytes().len() <= PARSE_IN_PLACE_BYTES {
         read_batch(&payload, &limits)?
     } else {
         host.blocking(move || read_batch(&payload, &limits)).await?
     };
-    let committed = lease.write_async(writes).await.map_err(refused)?;
+    let done = lease.done_async(writes).await.map_err(|error| refused(error, &notes))?;
     if let Some(wait) = wait {
-        wait.wait(&host, lease, &committed).await?;
+        wait.wait(&host, lease, &done.committed).await?;
     }
-    Ok(json::json_bytes(StatusCode::CREATED, write_results(&committed.results)))
+    Ok(json::json_bytes(StatusCode::CREATED, write_results(&done, &notes)))
 }
 
-fn read_batch(payload: &Payload, limits: &ServerLimits) -> Result<Vec<Write>, ApiError> {
+/// Only batches with attachments come in several parts.
+fn is_multipart(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("multipart/"))
+}
+
+fn read_batch(payload: &Payload, limits: &ServerLimits) -> Result<Writes, ApiError> {
     let batch: Batch<'_> = serde_json::from_slice(payload.bytes())
         .map_err(|error| ApiError::data(format!("The body is not a batch {{\"Commands\":[…]}}: {error}")))?;
     if let Some(mode) = batch.transaction_mode.filter(|mode| !mode.eq_ignore_ascii_case("SingleNode")) {
         return Err(ApiError::unsupported(&format!("the transaction mode '{mode}'")));
     }
     let commands = batch.commands.0;
-    let mut writes = Vec::with_capacity(commands.len());
+    let mut read = Writes { writes: Vec::with_capacity(commands.len()), ..Writes::default() };
     for (position, command) in commands.into_iter().enumerate() {
         let asked = check_command(&command, limits).map_err(|error| error.at(&place(position, &command)))?;
-        writes.push(match asked {
-            Asked::Put(document, expected) => Write::Put { id: command.id, document, expected },
-            Asked::Delete(expected) => Write::Delete { id: command.id.unwrap_or_default(), expected },
-        });
+        read.add(asked, command);
     }
-    Ok(writes)
+    Ok(read)
+}
+
+impl Writes {
+    fn add(&mut self, asked: Asked, command: Command<'_>) {
+        let id = command.id;
+        match asked {
+            Asked::Put(document, expected) => self.writes.push(Write::Put { id, document, expected }),
+            Asked::Delete(expected) => self.writes.push(Write::Delete { id: id.unwrap_or_default(), expected }),
+            Asked::Patch(patch, expected) => {
+                let return_document = command.return_document.unwrap_or(false);
+                self.notes.insert(self.writes.len(), Note::Patch { return_document });
+                self.writes.push(Write::Patch { id: id.unwrap_or_default(), patch, expected });
+            }
+            Asked::Track(versions) => {
+                self.notes.insert(self.writes.len(), Note::Tracked { checks: versions.len() });
+                let check = |(id, vector)| Write::Check { id, expected: Expected::ChangeVector(vector) };
+                self.writes.extend(versions.into_iter().map(check));
+            }
+        }
+    }
 }
 
 /// Reads one element of a bulk insert; `None` for a heartbeat.
@@ -141,7 +182,9 @@ pub(crate) fn read_insert(json: &[u8], limits: &ServerLimits) -> Result<Option<W
     }
     match check_command(&command, limits)? {
         Asked::Put(document, expected) => Ok(Some(Write::Put { id: command.id, document, expected })),
-        Asked::Delete(_) => Err(ApiError::argument("A bulk insert takes PUT only; delete with bulk_docs.")),
+        Asked::Delete(_) | Asked::Patch(..) | Asked::Track(_) => {
+            Err(ApiError::argument("A bulk insert takes PUT only; use bulk_docs for other commands."))
+        }
     }
 }
 
@@ -156,22 +199,31 @@ fn check_command(command: &Command<'_>, limits: &ServerLimits) -> Result<Asked, 
         Some("DELETE") if command.id_prefixed == Some(true) => {
             Err(ApiError::unsupported("DELETE by prefix (IdPrefixed)"))
         }
-        Some("DELETE") if command.id.as_deref().is_none_or(|id| id.trim().is_empty()) => {
-            Err(ApiError::argument("A DELETE needs an 'Id'."))
+        Some(kind @ ("DELETE" | "JsonPatch")) if command.id.as_deref().is_none_or(|id| id.trim().is_empty()) => {
+            Err(ApiError::argument(format!("A {kind} needs an 'Id'.")))
         }
         Some("DELETE") => Ok(Asked::Delete(expected)),
+        Some("JsonPatch") => match command.json_patch {
+            Some(patch) => Ok(Asked::Patch(json_patch::check(patch.get().as_bytes(), limits)?, expected)),
+            None => Err(ApiError::argument("A JsonPatch needs its operations in 'JsonPatch'.")),
+        },
+        Some("BatchTrackChanges") => match &command.tracked {
+            Some(versions) if !versions.is_empty() => Ok(Asked::Track(versions.clone())),
+            _ => Err(ApiError::argument("A BatchTrackChanges needs change vectors by id in 'TrackedEntities'.")),
+        },
+        Some("PATCH" | "BatchPATCH") => Err(ApiError::unsupported(SCRIPT_PATCHES)),
         Some(other) if KNOWN_TYPES.contains(&other) => {
             Err(ApiError::unsupported(&format!("commands of type '{other}'")))
         }
         Some(other) => Err(ApiError::new(
             StatusCode::BAD_REQUEST,
             names::INVALID_COMMAND,
-            format!("'{other}' is no type of command; use PUT or DELETE."),
+            format!("'{other}' is no type of command; use PUT, DELETE or JsonPatch."),
         )),
         None => Err(ApiError::new(
             StatusCode::BAD_REQUEST,
             names::INVALID_OPERATION,
-            "A command needs a 'Type': PUT or DELETE.",
+            "A command needs a 'Type': PUT, DELETE or JsonPatch.",
         )),
     }
 }
@@ -193,15 +245,17 @@ fn check_put(command: &Command<'_>, limits: &ServerLimits) -> Result<Document, A
 }
 
 /// Names the command that a write was refused for.
-fn refused(error: DatabaseError) -> ApiError {
-    let operation = match &error {
-        DatabaseError::Write { operation, .. } => Some(*operation),
-        _ => None,
+fn refused(error: DatabaseError, notes: &HashMap<usize, Note>) -> ApiError {
+    let (DatabaseError::Write { operation, .. } | DatabaseError::Patch { operation, .. }) = &error else {
+        return error.into();
     };
-    match operation {
-        Some(position) => ApiError::from(error).at(&format!("Nothing was written: command {position}, counted from 0")),
-        None => error.into(),
-    }
+    // A command that names the versions of documents became several operations.
+    let more = notes.iter().map(|(start, note)| match note {
+        Note::Tracked { checks } if start < operation => checks.saturating_sub(1).min(operation - start),
+        _ => 0,
+    });
+    let position = operation - more.sum::<usize>().min(*operation);
+    ApiError::from(error).at(&format!("Nothing was written: command {position}, counted from 0"))
 }
 
 /// Names a command in an error.
@@ -209,42 +263,6 @@ fn place(position: usize, command: &Command<'_>) -> String {
     let kind = command.kind.as_deref().unwrap_or("no type");
     let id: String = command.id.as_deref().unwrap_or("").chars().take(80).collect();
     format!("Nothing was written: command {position}, counted from 0 ({kind} '{id}')")
-}
-
-fn write_results(results: &[OperationResult]) -> Vec<u8> {
-    let mut into = Vec::with_capacity(32 + results.len() * 192);
-    let mut last_time = (i64::MIN, String::new());
-    into.extend_from_slice(b"{\"Results\":[");
-    for (position, result) in results.iter().enumerate() {
-        if position > 0 {
-            into.push(b',');
-        }
-        match result {
-            OperationResult::Put { id, change_vector, collection, modified_micros, .. } => {
-                if last_time.0 != *modified_micros {
-                    last_time = (*modified_micros, time(*modified_micros));
-                }
-                into.extend_from_slice(b"{\"Type\":\"PUT\",\"@id\":");
-                write_string(id, &mut into);
-                into.extend_from_slice(b",\"@collection\":");
-                write_string(collection, &mut into);
-                into.extend_from_slice(b",\"@change-vector\":");
-                write_string(change_vector, &mut into);
-                into.extend_from_slice(b",\"@last-modified\":");
-                write_string(&last_time.1, &mut into);
-                into.push(b'}');
-            }
-            OperationResult::Delete { id, existed, .. } => {
-                into.extend_from_slice(b"{\"Id\":");
-                write_string(id, &mut into);
-                into.extend_from_slice(b",\"Type\":\"DELETE\",\"Deleted\":");
-                into.extend_from_slice(if *existed { b"true" } else { b"false" });
-                into.extend_from_slice(b",\"ChangeVector\":null}");
-            }
-        }
-    }
-    into.extend_from_slice(b"]}");
-    into
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Commands<'a> {

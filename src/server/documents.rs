@@ -37,7 +37,7 @@ const READ_AT_ONCE: usize = 64;
 #[derive(Deserialize)]
 struct IdList {
     #[serde(rename = "Ids")]
-    ids: Vec<String>,
+    ids: Vec<Option<String>>,
 }
 
 /// Reads documents by id, or lists them.
@@ -68,7 +68,8 @@ pub(crate) async fn get_many(
     let payload = body::read(&host, &headers, body, BodyLimit::request(&host.settings.limits)).await?;
     let list: IdList = json::read(payload.bytes(), "an object with \"Ids\": [\"…\"]")?;
     let includes = Includes::read(&query, host.settings.limits.includes_max)?;
-    get_by_ids(&host, lease, list.ids, Form { metadata_only: query.switch("metadataOnly", false)?, includes }).await
+    let ids = list.ids.into_iter().map(Option::unwrap_or_default).collect();
+    get_by_ids(&host, lease, ids, Form { metadata_only: query.switch("metadataOnly", false)?, includes }).await
 }
 
 /// Says whether a document exists, and its version.
@@ -172,7 +173,7 @@ async fn get_one(host: &Host, lease: Lease, id: &str, form: Form, headers: &Head
     let Some(document) = found else { return Ok(absent()) };
     if !form.includes.is_empty() {
         // Without an ETag: it would say nothing about the documents that are sent along.
-        return write_all(host, lease, vec![id], form).await;
+        return write_all(host, lease, vec![Some(id)], form).await;
     }
     if conditions::is_known(headers, &document.change_vector)? {
         return Ok((StatusCode::NOT_MODIFIED, [etag(&document.change_vector)?]).into_response());
@@ -187,22 +188,27 @@ async fn get_one(host: &Host, lease: Lease, id: &str, form: Form, headers: &Head
     Ok(response)
 }
 
+/// Among others an empty id stands for no document: clients send the ids of entities as they find them.
 async fn get_by_ids(host: &Host, lease: Lease, ids: Vec<String>, form: Form) -> Result<Response, ApiError> {
-    let ids = ids.iter().map(|id| DocumentId::existing(id)).collect::<Result<Vec<_>, _>>()?;
+    let read = |id: &String| (!id.trim().is_empty()).then(|| DocumentId::existing(id)).transpose();
+    let ids = ids.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     write_all(host, lease, ids, form).await
 }
 
-async fn write_all(host: &Host, lease: Lease, ids: Vec<DocumentId>, form: Form) -> Result<Response, ApiError> {
+async fn write_all(host: &Host, lease: Lease, ids: Vec<Option<DocumentId>>, form: Form) -> Result<Response, ApiError> {
     stream::listing(host, json::CONTENT_TYPE, move |sink| write_by_ids(&lease, &ids, &form, sink)).await
 }
 
-fn write_by_ids(lease: &Lease, ids: &[DocumentId], form: &Form, sink: &mut Sink) -> Result<(), Ended> {
+fn write_by_ids(lease: &Lease, ids: &[Option<DocumentId>], form: &Form, sink: &mut Sink) -> Result<(), Ended> {
     let (store, mut named) = (lease.store(), Named::default());
     let snapshot = store.snapshot();
     sink.buffer.extend_from_slice(b"{\"Results\":[");
     let mut first = true;
     for some in ids.chunks(READ_AT_ONCE) {
-        for document in snapshot.get_many(some)? {
+        let given: Vec<DocumentId> = some.iter().flatten().cloned().collect();
+        let mut found = snapshot.get_many(&given)?.into_iter();
+        for id in some {
+            let document = id.as_ref().and_then(|_| found.next().flatten());
             if !std::mem::take(&mut first) {
                 sink.buffer.push(b',');
             }

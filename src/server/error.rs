@@ -31,6 +31,7 @@ pub(crate) mod names {
     pub(crate) const CONCURRENCY: &str = "Raven.Client.Exceptions.ConcurrencyException";
     pub(crate) const DATABASE_FAILED: &str = "Raven.Client.Exceptions.Database.DatabaseLoadFailureException";
     pub(crate) const DATABASE_MISSING: &str = "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException";
+    pub(crate) const DOCUMENT_MISSING: &str = "Raven.Client.Exceptions.Documents.DocumentDoesNotExistException";
     pub(crate) const INDEX_INVALID: &str = "Raven.Client.Exceptions.Documents.Indexes.IndexInvalidException";
     pub(crate) const INDEX_MISSING: &str = "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
     pub(crate) const INTERNAL: &str = "Raven.Client.Exceptions.RavenException";
@@ -238,6 +239,9 @@ impl From<DatabaseError> for ApiError {
                 names::TIMEOUT,
                 format!("{error}. What the request wrote is stored."),
             ),
+            DatabaseError::Patch { .. } => {
+                Self::new(StatusCode::BAD_REQUEST, names::INVALID_OPERATION, error.to_string())
+            }
             // Which write it is the caller of a batch adds.
             DatabaseError::Write { reason, .. } => Self::argument(reason),
         }

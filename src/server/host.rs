@@ -23,6 +23,9 @@ use crate::access::Access;
 /// Characters of a request's path that are kept to name it.
 const PATH_SHOWN: usize = 200;
 
+/// Verifications and trials of indexes at once: each keeps a core busy.
+const HEAVY_MAX: usize = 4;
+
 /// The shared state of a server.
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -37,6 +40,8 @@ pub(crate) struct Host {
     blocking: Arc<Semaphore>,
     /// Bounds listings that hold a thread while their reader reads.
     pub(crate) listings: Arc<Semaphore>,
+    /// Bounds verifications and trials of indexes.
+    heavy: Arc<Semaphore>,
     /// Bounds requests in hand.
     requests: Arc<Semaphore>,
     in_hand: Arc<InHandList>,
@@ -91,6 +96,7 @@ impl Host {
         Self {
             blocking: Arc::new(Semaphore::new(limits.blocking_max)),
             listings: Arc::new(Semaphore::new(limits.listings_max)),
+            heavy: Arc::new(Semaphore::new(HEAVY_MAX)),
             requests: Arc::new(Semaphore::new(limits.requests_max)),
             in_hand: Arc::default(),
             bodies: body::budget(limits),
@@ -124,6 +130,16 @@ impl Host {
             span.in_scope(work)
         });
         task.await.unwrap_or_else(|error| Err(broken(&error)))
+    }
+
+    /// Counts one more verification or trial of an index, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// 503 where there are too many already.
+    pub(crate) fn take_heavy(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.heavy).try_acquire_owned().map_err(|_| {
+            ApiError::busy(format!("{HEAVY_MAX} verifications or trials of indexes run already; try again later."))
+        })
     }
 
     /// Counts one more request in hand, until what is returned and all its clones are dropped; open feeds keep theirs.

@@ -1,30 +1,21 @@
-//! How indexes are doing: statistics, faults, whether they run, are stale, and when they will be done.
+//! How indexes are doing: statistics, faults, whether they run and are stale.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::error::ApiError;
-use super::host::{Host, InHand, signalled};
 use super::indexes::is_named;
-use super::json::{self, json};
+use super::json::json;
 use super::node;
 use super::query::Query;
 use super::registry::Lease;
 use super::router::Shared;
-use super::stream::{self, Ended, Outlet};
-use super::wire::index::{IndexError, IndexErrors, IndexStats, IndexingStatus, Progress, Results, Staleness};
+use super::wire::index::{IndexError, IndexErrors, IndexStats, IndexingStatus, Results, Staleness};
 use super::wire::node::Metadata;
 use crate::database::Database;
 use crate::index::definition::IndexDefinition;
 use crate::index::status::IndexStatus;
-
-/// The time between two reports of a stream.
-const REPORT_EVERY: Duration = Duration::from_millis(500);
 
 /// Every index with its definition and status, in name order, each replacement after the index whose place it is to take. Blocking.
 pub(crate) fn statuses(database: &Database) -> Result<Vec<(IndexDefinition, IndexStatus)>, ApiError> {
@@ -39,7 +30,7 @@ pub(crate) async fn stats(
 ) -> Result<Response, ApiError> {
     let metadata = Metadata::now(&node::url(&host, &headers), &host.node.tag);
     let results = host.blocking(move || named(statuses(&lease)?, &query)).await?;
-    let results = results.into_iter().map(|(definition, status)| IndexStats::new(definition, status)).collect();
+    let results = results.into_iter().map(|(_, status)| IndexStats::new(status)).collect();
     Ok(json(StatusCode::OK, &Results { metadata: Some(metadata), results }))
 }
 
@@ -74,61 +65,6 @@ pub(crate) async fn staleness(State(host): State<Shared>, lease: Lease, query: Q
         Some((_, status)) => Ok(json(StatusCode::OK, &Staleness::new(status))),
         None => Err(ApiError::no_index(&name)),
     }
-}
-
-/// Reports progress once, or, to a reader of server-sent events, twice a second until it goes.
-pub(crate) async fn progress(
-    State(host): State<Shared>,
-    Extension(held): Extension<InHand>,
-    lease: Lease,
-    query: Query,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let wanted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (lease, query) = (Arc::new(lease), Arc::new(query));
-    if !wanted.contains("text/event-stream") {
-        return Ok(json::json_bytes(StatusCode::OK, report(&host, &lease, &query).await?));
-    }
-    let (outlet, inlet) = stream::answer(host.settings.limits.unread_max);
-    tokio::spawn(async move {
-        match send_reports(&host, &lease, &query, &outlet, held).await {
-            Ok(()) => drop(outlet.finish(Vec::new()).await),
-            Err(ended) => outlet.fail(ended).await,
-        }
-    });
-    inlet.into_live_response(HeaderValue::from_static("text/event-stream")).await
-}
-
-async fn send_reports(
-    host: &Host,
-    lease: &Arc<Lease>,
-    query: &Arc<Query>,
-    outlet: &Outlet,
-    _held: InHand,
-) -> Result<(), Ended> {
-    let (mut stopping, mut closing) = (host.stop_signal(), lease.stop_signal());
-    loop {
-        let mut event = b"data: ".to_vec();
-        event.extend_from_slice(&report(host, lease, query).await?);
-        event.extend_from_slice(b"\n\n");
-        outlet.send(event).await?;
-        tokio::select! {
-            () = signalled(&mut stopping) => return Ok(()),
-            () = signalled(&mut closing) => return Ok(()),
-            () = outlet.closed() => return Err(Ended::Gone),
-            () = tokio::time::sleep(REPORT_EVERY) => {}
-        }
-    }
-}
-
-async fn report(host: &Host, lease: &Arc<Lease>, query: &Arc<Query>) -> Result<Vec<u8>, ApiError> {
-    let (lease, query) = (Arc::clone(lease), Arc::clone(query));
-    host.blocking(move || {
-        let found = named(statuses(&lease)?, &query)?.into_iter();
-        let results = Results::plain(found.map(|(_, status)| Progress::new(status)).collect());
-        serde_json::to_vec(&results).map_err(|error| ApiError::internal(error.to_string()))
-    })
-    .await
 }
 
 /// Keeps the indexes that the query names; all where it names none.

@@ -14,7 +14,7 @@ use crate::database::DatabaseError;
 use crate::id;
 use crate::index::status::IndexState;
 use crate::store::StoreError;
-use crate::store::commit::{Committed, OperationResult};
+use crate::store::commit::Committed;
 
 /// What a request waits for after it has written.
 #[derive(Debug)]
@@ -74,9 +74,8 @@ impl IndexWait {
         if committed.results.is_empty() {
             return lease.wait_for_indexes_async(None, self.timeout).await;
         }
-        let Some(first) = first_etag(committed) else { return Ok(()) };
-        let reader = Arc::clone(lease);
-        let touched = host.blocking(move || Ok(reader.indexes_touched_since(first))).await;
+        let (reader, committed) = (Arc::clone(lease), committed.clone());
+        let touched = host.blocking(move || Ok(reader.indexes_touched_by(&committed))).await;
         let touched = touched.unwrap_or_else(|_| Err(StoreError::Closed("the server stops".to_owned()).into()))?;
         lease.wait_for_results_of_only(touched, self.timeout).await
     }
@@ -101,15 +100,6 @@ impl IndexWait {
             )),
         }
     }
-}
-
-/// The first etag that a commit gave out, or the one before: a document that left another collection has two.
-fn first_etag(committed: &Committed) -> Option<u64> {
-    let etags = committed.results.iter().filter_map(|result| match result {
-        OperationResult::Put { etag, .. } => Some(*etag),
-        OperationResult::Delete { etag, .. } => *etag,
-    });
-    etags.min().map(|first| first.saturating_sub(1))
 }
 
 fn given_up(why: &str) -> ApiError {

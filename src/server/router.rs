@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap, StatusCode, Version};
 use axum::middleware;
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use axum::{Extension, Router};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -19,9 +19,9 @@ use super::host::Host;
 use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
-    backups, bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, hilo,
-    identity, index_operations, index_reports, indexes, metrics, multi_get, node, observe, operations, stats, streams,
-    transfer, unsupported,
+    backups, bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, explain,
+    hilo, identity, index_operations, index_reports, index_test, indexes, json_patch, metrics, multi_get, node,
+    observe, operations, progress, stats, streams, transfer, unsupported, verify_index,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -76,6 +76,7 @@ fn database_routes() -> Router<Shared> {
                 .delete(documents::delete)
                 .post(documents::get_many),
         )
+        .route("/json-patch", patch(json_patch::run))
         .route("/bulk_docs", post(bulk::run))
         .route("/bulk_insert", post(bulk_insert::run))
         .route("/multi_get", post(multi_get::run))
@@ -111,7 +112,10 @@ fn database_routes() -> Router<Shared> {
         )
         .route("/indexes/status", named().get(index_reports::status))
         .route("/indexes/staleness", named().get(index_reports::staleness))
-        .route("/indexes/progress", named().get(index_reports::progress))
+        .route("/indexes/progress", named().get(progress::progress))
+        .route("/indexes/test", named().post(index_test::run))
+        .route("/indexes/verify", named().get(verify_index::report).post(verify_index::repair))
+        .route("/explain", get(explain::run))
         .route("/indexes/{name}", named().get(indexes::show))
         .route("/hilo/next", get(hilo::next))
         .route("/hilo/return", put(hilo::give_back))

@@ -43,7 +43,11 @@ fn read(lease: &Lease, tag: String) -> Result<Facts, ApiError> {
         incarnation: store.incarnation().to_owned(),
         progress: snapshot.progress(),
         count: snapshot.count()?,
-        indexes: statuses(lease)?.into_iter().map(|(definition, status)| (status, kind_of(&definition))).collect(),
+        indexes: statuses(lease)?
+            .into_iter()
+            .map(|(_, status)| (kind_of(&status), status))
+            .map(|(kind, status)| (status, kind))
+            .collect(),
         bytes_on_disk: store.size_on_disk()?,
     })
 }

@@ -120,6 +120,11 @@ impl Sink {
         self.runtime.block_on(self.outlet.send(piece))
     }
 
+    /// Sends what has gathered, however little.
+    pub(crate) fn send(&mut self) -> Result<(), Ended> {
+        self.runtime.block_on(self.outlet.send(std::mem::take(&mut self.buffer)))
+    }
+
     fn finish(self, outcome: Result<(), Ended>) {
         match outcome {
             // Where the reader has gone there is nobody to tell.
@@ -187,6 +192,24 @@ pub(crate) async fn listing<F>(host: &Host, content_type: HeaderValue, produce: 
 where
     F: FnOnce(&mut Sink) -> Result<(), Ended> + Send + 'static,
 {
+    begin(host, produce).await?.into_response(content_type).await
+}
+
+/// The same where the pieces tell what happens and must not wait for each other.
+///
+/// # Errors
+/// Those of [`listing`].
+pub(crate) async fn report<F>(host: &Host, content_type: HeaderValue, produce: F) -> Result<Response, ApiError>
+where
+    F: FnOnce(&mut Sink) -> Result<(), Ended> + Send + 'static,
+{
+    begin(host, produce).await?.into_live_response(content_type).await
+}
+
+async fn begin<F>(host: &Host, produce: F) -> Result<Inlet, ApiError>
+where
+    F: FnOnce(&mut Sink) -> Result<(), Ended> + Send + 'static,
+{
     let Ok(permit) = std::sync::Arc::clone(&host.listings).acquire_owned().await else {
         return Err(ApiError::busy("The server is stopping."));
     };
@@ -200,7 +223,7 @@ where
             sink.finish(outcome);
         });
     });
-    inlet.into_response(content_type).await
+    Ok(inlet)
 }
 
 fn broken_off(error: &ApiError) -> io::Error {

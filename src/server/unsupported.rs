@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 37] = [
+const DATABASE_OPERATIONS: [(&str, &str); 38] = [
     ("queries", "queries"),
     ("streams", "streaming queries"),
     ("subscriptions", "subscriptions"),
@@ -34,6 +34,7 @@ const DATABASE_OPERATIONS: [(&str, &str); 37] = [
     ("indexes/terms", "the terms of an index"),
     ("indexes/debug", "the debug views of an index"),
     ("info", "RavenDB's TCP protocol"),
+    ("studio/sample-data", "sample data"),
     ("_all_docs", "_all_docs; use docs?startsWith=…"),
     ("_bulk_docs", "_bulk_docs; use bulk_docs"),
     ("_bulk_get", "_bulk_get; use docs"),
@@ -47,9 +48,13 @@ const DATABASE_OPERATIONS: [(&str, &str); 37] = [
 ];
 
 /// The same for whole paths.
-const SERVER_OPERATIONS: [(&str, &str); 8] = [
+const SERVER_OPERATIONS: [(&str, &str); 12] = [
     ("/admin/databases/enable", "enabling and disabling databases"),
     ("/admin/databases/disable", "enabling and disabling databases"),
+    ("/admin/databases/set-lock", "locking databases"),
+    ("/admin/databases/promote", "clusters"),
+    ("/admin/compact", "compacting databases by request"),
+    ("/admin/logs", "changing the log by request"),
     ("/admin/configuration", "changing this part of the configuration"),
     ("/configuration", "this part of the server-wide configuration"),
     ("/info", "RavenDB's TCP protocol"),
@@ -57,6 +62,10 @@ const SERVER_OPERATIONS: [(&str, &str); 8] = [
     ("/admin/certificates", "certificates"),
     ("/_all_dbs", "_all_dbs; use /databases"),
 ];
+
+/// Patches by a script in JavaScript, and the way out.
+pub(crate) const SCRIPT_PATCHES: &str =
+    "patches by script; use JSON Patch (PATCH json-patch?id=…, or JsonPatch in a batch)";
 
 /// Answers what no route answers.
 pub(crate) async fn refuse(method: Method, uri: Uri) -> Response {
@@ -70,7 +79,7 @@ pub(crate) fn refusal(method: &Method, path: &str) -> ApiError {
             return ApiError::unsupported(what);
         }
         match (method.as_str(), below) {
-            ("PATCH", "docs") => return ApiError::unsupported("patches"),
+            ("PATCH", "docs") => return ApiError::unsupported(SCRIPT_PATCHES),
             ("POST", "_changes") => return ApiError::unsupported("filters of _changes in a body"),
             _ => {}
         }
@@ -102,6 +111,8 @@ mod tests {
             ("PATCH", "/databases/x/docs"),
             ("GET", "/databases/x/_all_docs"),
             ("POST", "/admin/databases/disable"),
+            ("POST", "/admin/databases/set-lock"),
+            ("POST", "/admin/compact"),
         ] {
             assert_eq!(status(method, path), 501, "{method} {path}");
         }

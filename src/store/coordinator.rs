@@ -5,6 +5,7 @@
 //! ever given out twice.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -43,10 +44,10 @@ pub trait Coordinator: std::fmt::Debug + Send + Sync {
     /// [`StoreError::Busy`] where agreement can't be reached now.
     fn list_identities(&self) -> Result<Vec<(String, u64)>, StoreError>;
 
-    /// Reads a configuration value.
+    /// Reads a configuration value, as this node knows it: a database must open where agreement can't be reached.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] where agreement can't be reached now.
+    /// It can't be read.
     fn value(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Sets a configuration value (`None` removes it) where the present one is `expected`. `false`: it is another one, and
@@ -66,6 +67,13 @@ pub trait Coordinator: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// It could not be given back; the numbers are lost, which does no harm.
     fn close(&self) -> Result<(), StoreError>;
+}
+
+/// Gives each store its coordinator.
+pub trait Coordinators: std::fmt::Debug + Send + Sync {
+    /// The coordinator of the store in `path`. `embedded` is the one of a store that stands alone: durable numbers and values
+    /// of this node, to build upon.
+    fn coordinator(&self, path: &Path, embedded: Arc<dyn Coordinator>) -> Arc<dyn Coordinator>;
 }
 
 /// The coordinator of a store that stands alone: counters in `meta`.

@@ -11,6 +11,13 @@ pub use crate::id::artificial::GroupHash;
 /// The version of everything this file and `codec` say; written to `meta` when a database is created.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// The kind of a row of `references`, behind the generation: where a group is listed.
+pub const REFERENCE_OF_GROUP: u8 = 1;
+/// A member of a reference document.
+pub const REFERENCE_MEMBER: u8 = 2;
+/// A reference document that is still to be written.
+pub const REFERENCE_OPEN: u8 = 3;
+
 /// A column family of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -37,7 +44,7 @@ pub enum Family {
     ReduceKeys = 9,
     /// generation ‖ loaded id ‖ source id → ().
     Loads = 10,
-    /// generation ‖ group hash → reference id.
+    /// generation ‖ 01 ‖ group hash → reference id; 02 ‖ reference id ‖ group hash → its spelling; 03 ‖ reference id → ().
     References = 11,
     /// name → value.
     Meta = 12,
@@ -217,6 +224,72 @@ pub fn reduce_group(generation: Generation, group: &GroupHash) -> Vec<u8> {
     group_prefix(generation, group)
 }
 
+/// `reduce_keys`: generation ‖ ordered key, cut ‖ group hash.
+pub fn reduce_key(generation: Generation, cut_key: &[u8], group: &GroupHash) -> Vec<u8> {
+    [generation.0.to_be_bytes().as_slice(), cut_key, &group.0].concat()
+}
+
+/// Reads ordered key, cut, and group hash out of a `reduce_keys` key.
+pub fn decode_reduce_key(key: &[u8]) -> Option<(&[u8], GroupHash)> {
+    let (cut_key, group) = key.get(4..)?.split_last_chunk::<16>()?;
+    Some((cut_key, GroupHash(*group)))
+}
+
+/// `map_keys`: generation ‖ ordered key, cut ‖ lower-cased source id ‖ 00 ‖ ordinal.
+pub fn map_key(generation: Generation, cut_key: &[u8], lower_id: &str, ordinal: u32) -> Vec<u8> {
+    numbered(generation.0, cut_key, lower_id, Some(ordinal))
+}
+
+/// `loads`: generation ‖ lower-cased loaded id ‖ 00 ‖ lower-cased source id ‖ 00.
+pub fn load(generation: Generation, lower_loaded: &str, lower_id: &str) -> Vec<u8> {
+    let mut key = load_prefix(generation, lower_loaded);
+    push_entry(&mut key, lower_id, None);
+    key
+}
+
+/// The beginning of the `loads` keys of one loaded document.
+pub fn load_prefix(generation: Generation, lower_loaded: &str) -> Vec<u8> {
+    numbered(generation.0, &[], lower_loaded, None)
+}
+
+/// `references`: generation ‖ 01 ‖ group hash.
+pub fn reference(generation: Generation, group: &GroupHash) -> Vec<u8> {
+    [generation.0.to_be_bytes().as_slice(), &[REFERENCE_OF_GROUP], &group.0].concat()
+}
+
+/// `references`: generation ‖ 02 ‖ lower-cased reference id ‖ 00 ‖ group hash.
+pub fn reference_member(generation: Generation, lower_id: &str, group: &GroupHash) -> Vec<u8> {
+    [reference_members(generation, lower_id).as_slice(), &group.0].concat()
+}
+
+/// The beginning of the keys of the members of one reference document.
+pub fn reference_members(generation: Generation, lower_id: &str) -> Vec<u8> {
+    numbered(generation.0, &[REFERENCE_MEMBER], lower_id, None)
+}
+
+/// Reads the lower-cased reference id and the group hash out of the key of a member.
+pub fn decode_reference_member(key: &[u8]) -> Option<(&str, GroupHash)> {
+    let (id, group) = key.get(5..)?.split_last_chunk::<16>()?;
+    let (&end, id) = id.split_last()?;
+    (end == 0).then(|| std::str::from_utf8(id).ok().map(|id| (id, GroupHash(*group)))).flatten()
+}
+
+/// `references`: generation ‖ 03 ‖ lower-cased id of a reference document that is still to be written ‖ 00.
+pub fn reference_open(generation: Generation, lower_id: &str) -> Vec<u8> {
+    numbered(generation.0, &[REFERENCE_OPEN], lower_id, None)
+}
+
+/// All keys of one kind in `references`: [`REFERENCE_MEMBER`] in order of the reference ids, or [`REFERENCE_OPEN`].
+pub fn references_of_kind(generation: Generation, kind: u8) -> KeyRange {
+    KeyRange::prefix(&[generation.0.to_be_bytes().as_slice(), &[kind]].concat())
+}
+
+/// Reads the lower-cased id out of the key of a reference document that is still to be written.
+pub fn decode_reference_open(key: &[u8]) -> Option<&str> {
+    let (&end, id) = key.get(5..)?.split_last()?;
+    (end == 0).then(|| std::str::from_utf8(id).ok()).flatten()
+}
+
 /// The beginning of every `map_entries`, `reduce_nodes` and `reduce_groups` key of one group.
 #[must_use]
 pub fn group_prefix(generation: Generation, group: &GroupHash) -> Vec<u8> {
@@ -252,6 +325,12 @@ pub fn decode_map_entry(key: &[u8]) -> Option<(&str, u32)> {
     decode_entry(key.get(20..)?)
 }
 
+/// Reads the source id out of a `loads` key of a document whose [`load_prefix`] is `prefix`.
+pub fn decode_load<'k>(key: &'k [u8], prefix: &[u8]) -> Option<&'k str> {
+    let (&end, id) = key.strip_prefix(prefix)?.split_last()?;
+    (end == 0).then(|| std::str::from_utf8(id).ok()).flatten()
+}
+
 /// Reads the start of a node, source id and ordinal, out of a `reduce_nodes` key.
 #[must_use]
 pub fn decode_reduce_node(key: &[u8]) -> Option<(&str, u32)> {
@@ -273,7 +352,9 @@ pub fn entry(lower_id: &str, ordinal: u32) -> Vec<u8> {
     key
 }
 
-fn decode_entry(bytes: &[u8]) -> Option<(&str, u32)> {
+/// Reads source id and ordinal at the end of a key, as [`entry`] lays them out.
+#[must_use]
+pub fn decode_entry(bytes: &[u8]) -> Option<(&str, u32)> {
     let (id, ordinal) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
     let (&end, id) = id.split_last()?;
     let ordinal = u32::from_be_bytes(ordinal.try_into().ok()?);
@@ -351,6 +432,12 @@ mod tests {
             (group_prefix(GENERATION, &GROUP), format!("01020304{group}")),
             (level_prefix(GENERATION, &GROUP, 2), format!("01020304{group}02")),
             (entry("a", 5), "610000000005".to_owned()),
+            (reduce_key(GENERATION, &[5], &GROUP), format!("0102030405{group}")),
+            (map_key(GENERATION, &[5], "a", 5), "0102030405610000000005".to_owned()),
+            (load(GENERATION, "a/b", "c"), "01020304612f62006300".to_owned()),
+            (reference(GENERATION, &GROUP), format!("0102030401{group}")),
+            (reference_member(GENERATION, "a", &GROUP), format!("01020304026100{group}")),
+            (reference_open(GENERATION, "a"), "01020304036100".to_owned()),
         ] {
             assert_eq!(hex(&key), golden);
         }
@@ -367,6 +454,13 @@ mod tests {
         assert_eq!((decode_group(&entry_key), decode_map_entry(&entry_key)), (Some(GROUP), Some(("ü/1", 300))));
         let node = reduce_node(GENERATION, &GROUP, 1, "ü/1", 300);
         assert_eq!((decode_group(&node), decode_reduce_node(&node)), (Some(GROUP), Some(("ü/1", 300))));
+        assert_eq!(decode_reduce_key(&reduce_key(GENERATION, b"key", &GROUP)), Some((&b"key"[..], GROUP)));
+        assert_eq!(decode_entry(&map_key(GENERATION, b"key", "ü/1", 300)[7..]), Some(("ü/1", 300)));
+        let loaded = load(GENERATION, "ü", "ü/1");
+        assert_eq!(decode_load(&loaded, &load_prefix(GENERATION, "ü")), Some("ü/1"));
+        let member = reference_member(GENERATION, "ü/1", &GROUP);
+        assert_eq!(decode_reference_member(&member), Some(("ü/1", GROUP)));
+        assert_eq!(decode_reference_open(&reference_open(GENERATION, "ü/1")), Some("ü/1"));
         for cut in 0..5 {
             assert_eq!(decode_map_entry(&entry_key[..20 + cut]), None);
             assert_eq!(decode_tombstone(&entry_key[..cut]), None);

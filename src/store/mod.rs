@@ -46,7 +46,7 @@ use crate::id::{IdRules, IdentityName};
 use commit::{Commit, Committed, Committer, Progression, Queue, Request, Shared};
 use coordinator::{Coordinator, Embedded};
 use probe::Counters;
-use snapshot::Snapshot;
+use snapshot::{SharedSnapshot, Snapshot};
 
 /// How far the database's writes have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -97,18 +97,6 @@ impl Store {
     /// # Errors
     /// It is in use, has a newer format, is damaged, or the disk fails; or a setting is wrong.
     pub fn open(path: &Path, settings: &StoreSettings) -> Result<Self, StoreError> {
-        Self::open_with(path, settings, None)
-    }
-
-    /// The same with a coordinator that agrees with other nodes; `None` takes the embedded one.
-    ///
-    /// # Errors
-    /// Those of [`Store::open`].
-    pub fn open_with(
-        path: &Path,
-        settings: &StoreSettings,
-        coordinator: Option<Arc<dyn Coordinator>>,
-    ) -> Result<Self, StoreError> {
         settings.id_rules.check()?;
         let engine = engine::Engine::open(path, settings)?;
         let identity = format::begin(&engine, path)?;
@@ -129,7 +117,11 @@ impl Store {
             .name("treepie-commit".to_owned())
             .spawn(move || committer.run())
             .map_err(|source| StoreError::System { action: "starting the committer's thread".to_owned(), source })?;
-        let coordinator = coordinator.unwrap_or_else(|| Arc::new(Embedded::new(Arc::clone(&shared))));
+        let embedded: Arc<dyn Coordinator> = Arc::new(Embedded::new(Arc::clone(&shared)));
+        let coordinator = match &settings.coordinators {
+            Some(coordinators) => coordinators.coordinator(path, embedded),
+            None => embedded,
+        };
         Ok(Self { inner: Arc::new(Inner { shared, coordinator, committer: Mutex::new(Some(committer)) }) })
     }
 
@@ -181,6 +173,11 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot<'_> {
         let shared = &self.inner.shared;
         Snapshot::new(&shared.engine, &shared.names, shared.progression.get())
+    }
+
+    /// Takes a consistent view that lives as long as somebody holds it.
+    pub fn shared_snapshot(&self) -> SharedSnapshot {
+        SharedSnapshot::new(self.clone())
     }
 
     /// The present progress.
@@ -334,7 +331,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            tracing::error!(name: "store.close", %error, "the database was not closed cleanly");
+            tracing::error!(name: "store.close.failed", %error, "the database was not closed cleanly");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::coordinator::Coordinators;
 use super::engine::Memory;
 use super::probe::Probe;
 use crate::id::IdRules;
@@ -29,6 +30,8 @@ pub struct StoreSettings {
     pub memory: Option<Memory>,
     /// How ids are read.
     pub id_rules: IdRules,
+    /// Who agrees with other nodes on numbers of identities and configuration values; `None` for a store that stands alone.
+    pub coordinators: Option<Arc<dyn Coordinators>>,
     /// Told of every step of the committer; for crash tests.
     pub probe: Option<Arc<dyn Probe>>,
 }
@@ -41,6 +44,7 @@ impl Default for StoreSettings {
             block_cache_bytes: 32 << 20,
             memory: None,
             id_rules: IdRules::default(),
+            coordinators: None,
             probe: None,
         }
     }

@@ -42,6 +42,21 @@ impl Connection {
         Ok(())
     }
 
+    /// Sends an array as one long body, a chunk for each piece, and reads the answer.
+    pub(crate) fn post_array(&mut self, path: &str, pieces: &[&[u8]]) -> Result<()> {
+        let stream = self.stream.get_mut();
+        write!(stream, "POST {path} HTTP/1.1\r\nHost: {}\r\nTransfer-Encoding: chunked\r\n\r\n", self.address)?;
+        for (position, piece) in pieces.iter().enumerate() {
+            write!(stream, "{:x}\r\n{}", piece.len() + 1, if position == 0 { "[" } else { "," })?;
+            stream.write_all(piece)?;
+            stream.write_all(b"\r\n")?;
+        }
+        stream.write_all(b"1\r\n]\r\n0\r\n\r\n")?;
+        let (status, answer) = self.receive()?;
+        let refused = || format!("POST {path}: {status} {}", String::from_utf8_lossy(&answer));
+        if status == 201 { Ok(()) } else { Err(refused().into()) }
+    }
+
     /// Reads an answer: its status and its body.
     pub(crate) fn receive(&mut self) -> Result<(u16, Vec<u8>)> {
         let status = self.line()?;

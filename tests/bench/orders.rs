@@ -2,13 +2,17 @@
 //!
 //! Beside each figure stands the limit it is held against, measured in the same run with as little code as possible around it.
 //! `workload` makes the documents, `limits` measures the bare limits, `server` is the child under test, `http` talks to it,
-//! `updates` times single changes, `swap` a changed definition, `report` prints. Run by `scripts/bench`.
+//! `updates` times single changes, `swap` a changed definition, `soundness` verifies and fails, `names` the ways to name
+//! documents, `report` prints. Run by
+//! `scripts/bench`.
 #![allow(clippy::cast_precision_loss, reason = "figures for people, far below 2⁵²")]
 
 mod http;
 mod limits;
+mod names;
 mod report;
 mod server;
+mod soundness;
 mod swap;
 mod updates;
 mod workload;
@@ -39,6 +43,9 @@ struct Arguments {
     /// Connections that load at the same time
     #[arg(long, default_value_t = 4)]
     connections: usize,
+    /// Only ids and bulk inserts
+    #[arg(long)]
+    names: bool,
     /// Single updates of each kind
     #[arg(long, default_value_t = 100)]
     updates: usize,
@@ -61,7 +68,12 @@ fn main() -> Result<()> {
     let scripts = [Script::read("ProductMonths")?, Script::read("OrderTotals")?];
     let mut report = Report::new(&arguments.n.to_string());
     report.add(Figure::new("load average before (0 on an idle machine)", server::load_average()?, ""));
-    measure(&arguments, directory.path(), &orders, &scripts, &mut report)?;
+    let data = directory.path();
+    if arguments.names {
+        measure_names(data, &orders, &mut report)?;
+    } else {
+        measure(&arguments, data, &orders, &scripts, &mut report)?;
+    }
     report.print(&mut std::io::stdout().lock())?;
     if let Some(path) = &arguments.json {
         std::fs::write(path, report.json())?;
@@ -86,12 +98,22 @@ fn measure(
         build(&server, orders, script, bare, report)?;
     }
     updates::measure(&server, orders, arguments.updates, bare_sync, report)?;
+    soundness::measure(&server, orders, arguments.updates, bare_map[0], report)?;
     report.add(Figure::new("peak memory", server.peak_memory_mib()?, "MiB").aim("< 300"));
     report.add(Figure::new("documents alone, as JSON", orders.bytes() as f64 / MIB, "MiB"));
     report.add(Figure::new("disk, before a clean stop", server::disk_mib(&directory.join("data"))?, "MiB"));
     server.stop()?;
     report.add(Figure::new("disk, after a clean stop", server::disk_mib(&directory.join("data"))?, "MiB"));
-    swap::measure(&directory.join("swap"), report)
+    swap::measure(&directory.join("swap"), report)?;
+    measure_names(&directory.join("names"), orders, report)
+}
+
+/// Measures ids and bulk inserts, on a server of their own.
+fn measure_names(directory: &Path, orders: &Orders, report: &mut Report) -> Result<()> {
+    let mut server = Server::start(directory)?;
+    names::measure(&server, report)?;
+    names::bulk(&server, orders, report)?;
+    server.stop()
 }
 
 /// Bytes of a MiB.

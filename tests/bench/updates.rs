@@ -47,12 +47,23 @@ pub(crate) fn measure(
     for (name, updates) in [("update seen in a cold group", &cold), ("update seen in the hot group", &hot)] {
         let mut times = Vec::new();
         for update in updates {
-            times.push(until_visible(&mut writer, &mut reader, update)?);
+            times.push(until_visible(&mut writer, &mut reader, update, 2)?);
             settle(&mut reader)?;
         }
         Quantiles::of(times).report(name, &bare, "≤ 1", report);
     }
     Ok(())
+}
+
+/// The longest of some updates in small groups, in milliseconds; each is begun as soon as the one before was seen.
+pub(crate) fn longest(server: &Server, orders: &Orders, count: usize) -> Result<f64> {
+    let mut writer = Connection::open(server.address())?;
+    let mut reader = Connection::open(server.address())?;
+    let mut longest = 0.0_f64;
+    for update in cold_updates(&mut reader, orders, count)? {
+        longest = longest.max(until_visible(&mut writer, &mut reader, &update, 3)?);
+    }
+    Ok(longest)
 }
 
 /// Waits until both indexes are current, so that updates do not queue up.
@@ -63,10 +74,10 @@ fn settle(reader: &mut Connection) -> Result<()> {
 }
 
 /// Milliseconds from the first byte of the PUT to the answer that shows it.
-fn until_visible(writer: &mut Connection, reader: &mut Connection, update: &Update<'_>) -> Result<f64> {
+fn until_visible(writer: &mut Connection, reader: &mut Connection, update: &Update<'_>, more: u64) -> Result<f64> {
     let path = document_path(&update.shown_by);
     let before = reader.call("GET", &path, b"")?;
-    let body = changed(update.order, 2)?;
+    let body = changed(update.order, more)?;
     let start = Instant::now();
     writer.send("PUT", &document_path(&update.order.id), body.as_bytes())?;
     while reader.call("GET", &path, b"")? == before {

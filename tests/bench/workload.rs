@@ -69,6 +69,15 @@ impl Orders {
         self.0.iter().map(|order| order.body.len()).sum()
     }
 
+    /// The elements of a bulk insert, with commas between them, a piece for each batch.
+    pub(crate) fn insert_elements(&self) -> Vec<Vec<u8>> {
+        let element = |order: &Order| {
+            format!("{{\"Id\":\"{}\",\"Type\":\"PUT\",\"Document\":{}}}", order.id, order.with_metadata())
+        };
+        let piece = |batch: &[Order]| batch.iter().map(element).collect::<Vec<_>>().join(",").into_bytes();
+        self.batches().map(piece).collect()
+    }
+
     /// One body of a bulk request for each batch.
     pub(crate) fn bulk_bodies(&self) -> Vec<Vec<u8>> {
         let command = |order: &Order| {

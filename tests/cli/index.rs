@@ -86,7 +86,7 @@ fn an_index_is_turned_off_locked_and_leaves_its_documents() {
     server.run(&["index", "enable", "Sums"]).json();
     server.run(&["index", "priority", "low", "Sums"]).json();
     assert_eq!(server.run(&["index", "lock", "error", "Sums", "--text"]).stdout, "locked index Sums\n");
-    server.file("Sums.rhai", &SUMS.replace("thing.n", "1"));
+    server.file("Sums.rhai", SUMS.replace("thing.n", "1"));
     let refused = server.run(&["index", "put", "Sums.rhai"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("LockedError"), "{refused:?}");
     server.run(&["index", "lock", "unlock", "--all"]).json();
@@ -146,4 +146,28 @@ fn waiting_for_an_index_in_error_ends_with_its_faults() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("'Bad'") && ran.stderr.contains("no such thing"), "{ran:?}");
     assert!(ran.stdout.contains("error"), "{ran:?}");
+}
+
+#[test]
+fn status_can_be_watched_as_it_moves() {
+    use std::io::{BufRead, BufReader};
+
+    let server = server_with_things();
+    server.run_with(&["index", "put", "-", "--name", "Sums"], SUMS).json();
+    server.run(&["index", "status", "--wait"]).json();
+    let mut watch = server.command(&["index", "status", "sums", "--watch"]);
+    let mut child = watch.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut entries = || {
+        let line: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        (line["Name"].as_str().unwrap().to_owned(), line["Entries"].as_u64().unwrap())
+    };
+    assert_eq!(entries(), ("Sums".to_owned(), 300));
+    server.run_with(&["put", "things/new", "--collection", "Things"], "{\"kind\":1,\"n\":1}").json();
+    // What moves besides, such as the rate, is told too.
+    while entries().1 != 301 {}
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = server.run(&["index", "status", "Nope", "--watch"]);
+    assert!(ran.code == Some(3) && ran.stderr.contains("'Nope'"), "{ran:?}");
 }

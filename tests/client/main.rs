@@ -12,6 +12,7 @@ mod documentation_samples;
 mod hilo_ranges_are_shared;
 mod ids_in_fields;
 mod operations;
+mod patches;
 mod requests_are_repeated_where_it_does_no_harm;
 mod sessions_load;
 mod sessions_save;

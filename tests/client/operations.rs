@@ -1,10 +1,11 @@
 //! Databases, indexes and the client configuration.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use treepie::client::{ClientConfiguration, ErrorKind, IndexDefinition, LockMode, Priority};
 
-use crate::support::{World, user};
+use crate::support::{Company, World, user};
 
 const SCRIPT: &str = r#"
 source("Users");
@@ -63,6 +64,22 @@ async fn indexes_are_put_and_waited_for() {
     indexes.put(&both).await.unwrap();
     let names: Vec<String> = indexes.list().await.unwrap().into_iter().map(|index| index.name).collect();
     assert_eq!(names, ["A", "B"]);
+}
+
+#[tokio::test]
+async fn the_documents_of_a_query_are_deleted() {
+    let world = World::start().await;
+    let mut session = world.store.session();
+    for number in 0..300 {
+        session.store_as(user("a"), &format!("users/{number}")).await.unwrap();
+    }
+    session.store_as(Company { name: "kept".into() }, "companies/1").await.unwrap();
+    session.save_changes().await.unwrap();
+    let deleted = world.store.delete_by_query("from 'Users'", &BTreeMap::new()).await.unwrap();
+    assert_eq!(deleted, 300);
+    assert!(world.raw("users/7").await.is_none() && world.raw("companies/1").await.is_some());
+    let error = world.store.delete_by_query("from", &BTreeMap::new()).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Caller | ErrorKind::Unsupported), "{error}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ async fn only_what_changed_is_written() {
     let mut session = world.store.session();
     session.store_as(user("a"), "users/a").await.unwrap();
     session.store_as(user("b"), "users/b").await.unwrap();
-    assert_eq!(session.save_changes().await.unwrap(), Saved { stored: 2, deleted: 0 });
+    assert_eq!(session.save_changes().await.unwrap(), Saved { stored: 2, deleted: 0, patched: 0 });
     assert_eq!(session.save_changes().await.unwrap(), Saved::default());
 
     let mut session = world.store.session();
@@ -22,7 +22,7 @@ async fn only_what_changed_is_written() {
     // Touched, and as before.
     session.get_mut(&b).unwrap().name = "b".into();
     assert!(session.has_changed(&a).unwrap() && !session.has_changed(&b).unwrap());
-    assert_eq!(session.save_changes().await.unwrap(), Saved { stored: 1, deleted: 0 });
+    assert_eq!(session.save_changes().await.unwrap(), Saved { stored: 1, deleted: 0, patched: 0 });
     assert_eq!(session.change_vector(&b), Some(before.as_str()));
     assert_eq!(world.raw("users/a").await.unwrap()["name"], "A");
     assert!(session.last_modified(&a).is_some());
@@ -85,7 +85,7 @@ async fn deletions_are_saved_with_the_rest() {
     session.delete_by_id("users/b").unwrap();
     assert!(session.load::<User>("users/a").await.unwrap().is_none());
     let anew = session.store_as(user("new"), "users/a").await.unwrap();
-    assert_eq!(session.save_changes().await.unwrap(), Saved { stored: 1, deleted: 2 });
+    assert_eq!(session.save_changes().await.unwrap(), Saved { stored: 1, deleted: 2, patched: 0 });
     assert_eq!(world.raw("users/a").await.unwrap()["name"], "new");
     assert!(world.raw("users/b").await.is_none());
     session.get_mut(&anew).unwrap().name = "newer".into();

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -117,8 +116,6 @@ struct Inner {
     /// The next deeds for requests whose path ends so; then all are forwarded.
     plan: Mutex<Vec<(&'static str, Deed)>>,
     seen: Mutex<Vec<String>>,
-    in_hand: AtomicUsize,
-    in_hand_most: AtomicUsize,
 }
 
 impl Middleman {
@@ -128,8 +125,6 @@ impl Middleman {
             client: reqwest::Client::builder().no_proxy().build().unwrap(),
             plan: Mutex::default(),
             seen: Mutex::default(),
-            in_hand: AtomicUsize::new(0),
-            in_hand_most: AtomicUsize::new(0),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -147,22 +142,9 @@ impl Middleman {
     pub(crate) fn count(&self, path_end: &str) -> usize {
         self.inner.seen.lock().iter().filter(|path| path.ends_with(path_end)).count()
     }
-
-    /// The most requests that were in hand at one moment.
-    pub(crate) fn in_hand_most(&self) -> usize {
-        self.inner.in_hand_most.load(Ordering::SeqCst)
-    }
 }
 
 async fn pass_on(State(inner): State<Arc<Inner>>, request: Request) -> Response {
-    let now = inner.in_hand.fetch_add(1, Ordering::SeqCst) + 1;
-    inner.in_hand_most.fetch_max(now, Ordering::SeqCst);
-    let response = answer(&inner, request).await;
-    inner.in_hand.fetch_sub(1, Ordering::SeqCst);
-    response
-}
-
-async fn answer(inner: &Inner, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     inner.seen.lock().push(path.clone());
     let deed = {

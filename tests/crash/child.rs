@@ -25,6 +25,8 @@ const NTH: &str = "TREEPIE_CRASH_NTH";
 
 /// How many batches one child writes.
 pub(crate) const BATCHES: u64 = 40;
+/// How often one child changes a definition, at least.
+const CHANGES_MIN: u64 = 8;
 /// What a line of the child begins with.
 pub(crate) const SAID: &str = "crash-child ";
 
@@ -89,14 +91,14 @@ fn write_singles(database: &Database, done: &AtomicBool) {
 /// Changes the definition of an index again and again, now and then before the change before has come to its end, and its output
 /// collection with it.
 fn change_definitions(database: &Database, done: &AtomicBool) {
-    for number in 0.. {
+    for number in 0_u64.. {
         let script = SUMS.script.replace("fn map(doc) {", &format!("fn map(doc) {{ let number = {number};"));
         let script = if number % 3 == 1 { script.replace(r#"output("Sums")"#, r#"output("Moved")"#) } else { script };
         database.put_index(definition(SUMS.name, &script)).unwrap();
         if number % 4 != 3 {
             database.wait_for_indexes(Some(&[SUMS.name.to_owned()]), Duration::from_secs(120)).unwrap();
         }
-        if done.load(Ordering::Acquire) {
+        if number >= CHANGES_MIN && done.load(Ordering::Acquire) {
             break;
         }
     }

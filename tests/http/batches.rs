@@ -50,6 +50,15 @@ async fn commands_on_one_id_are_applied_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_with_attachments_is_refused_by_name() {
+    let server = TestServer::with_database().await;
+    let request = server.request(Method::POST, "/databases/db/bulk_docs");
+    let request = request.header("Content-Type", "multipart/mixed; boundary=x").body("--x\r\n\r\n{}\r\n--x--");
+    let answer = crate::support::Answer::read(request.send().await.unwrap()).await;
+    answer.assert_error(501, "NotSupportedException", &["attachments"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_empty_batch_is_fine() {
     let server = TestServer::with_database().await;
     let answer = server.batch(&json!([])).await;
@@ -63,7 +72,7 @@ async fn one_invalid_command_refuses_all_and_is_named_by_position() {
     for (bad, status, words) in [
         (json!({"Id": "b/1"}), 400, "'Type'"),
         (json!({"Type": "FROB", "Id": "b/1"}), 400, "'FROB'"),
-        (json!({"Type": "PATCH", "Id": "b/1", "Patch": {"Script": "this.N++"}}), 501, "'PATCH'"),
+        (json!({"Type": "PATCH", "Id": "b/1", "Patch": {"Script": "this.N++"}}), 501, "JSON Patch"),
         (json!({"Type": "DELETE", "Id": "b/", "IdPrefixed": true}), 501, "IdPrefixed"),
         (json!({"Type": "DELETE"}), 400, "'Id'"),
         (json!({"Type": "PUT", "Id": "b/9"}), 400, "'Document'"),

@@ -156,3 +156,17 @@ async fn what_the_server_sets_cannot_be_set_by_a_caller() {
     assert_eq!(metadata["custom"], "kept");
     assert!(metadata["@flags"].is_null());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_is_empty_or_null_among_others_stands_for_no_document() {
+    let server = TestServer::with_database().await;
+    server.must_put("a/1", "{}").await;
+    let by_url = server.get("/databases/db/docs?id=a/1&id=&id=a/2").await;
+    let path = "/databases/db/docs";
+    let by_body = server.send(Method::POST, path, r#"{"Ids":["a/1",null,"a/2"," "]}"#).await;
+    for (answer, results) in [(by_url, 3), (by_body, 4)] {
+        let answer = answer.json()["Results"].as_array().unwrap().clone();
+        assert_eq!((answer.len(), answer.iter().filter(|document| document.is_null()).count()), (results, results - 1));
+        assert_eq!(answer[0]["@metadata"]["@id"], "a/1");
+    }
+}

@@ -101,10 +101,18 @@ async fn a_change_is_cancelled_by_deleting_the_replacement_or_putting_the_presen
 #[tokio::test(flavor = "multi_thread")]
 async fn a_definition_is_swapped_now_and_rolled_back() {
     let server = held().await;
-    post(&server, "indexes/replace?name=Sums", Value::Null).await.assert_error(400, "Invalid", &["Paused"]);
+    post(&server, "indexes/replace?name=Sums", Value::Null).await.assert_error(
+        400,
+        ".IndexInvalidException",
+        &["Paused"],
+    );
     must_post(&server, "admin/indexes/start?name=Sums").await;
     server.wait_for_indexes().await;
-    post(&server, "indexes/replace?name=Sums", Value::Null).await.assert_error(400, "Invalid", &["not changing"]);
+    post(&server, "indexes/replace?name=Sums", Value::Null).await.assert_error(
+        400,
+        ".IndexInvalidException",
+        &["not changing"],
+    );
     post(&server, "indexes/replace?name=none", Value::Null).await.assert_error(404, "DoesNotExistException", &["none"]);
     must_post(&server, "indexes/rollback?name=sums").await;
     server.wait_for_indexes().await;
@@ -132,7 +140,11 @@ async fn a_locked_index_keeps_its_definition_silently_or_with_an_error() {
     let put = server.put_index("Sums", &other).await;
     put.assert_error(400, ".IndexInvalidException", &["Cannot edit existing index Sums with lock mode LockedError"]);
     assert_eq!(server.put_index("Sums", SUM).await.status, StatusCode::CREATED, "the same is no change");
-    post(&server, "indexes/rollback?name=Sums", Value::Null).await.assert_error(400, "Invalid", &["locked"]);
+    post(&server, "indexes/rollback?name=Sums", Value::Null).await.assert_error(
+        400,
+        ".IndexInvalidException",
+        &["locked"],
+    );
     server.wait_for_indexes().await;
     assert_eq!(values(&server, "Sums").await, [3, 5]);
     lock("Unlock").await;
@@ -312,7 +324,7 @@ async fn a_stored_script_that_is_no_longer_accepted_is_listed_with_its_reason_an
     assert_eq!(values(&server, "Sums").await, [1], "its documents stay");
     server.put("mine", r#"{"@metadata":{"@collection":"Sums"}}"#).await.assert_error(409, "Exception", &["Sums"]);
     let disable = post(&server, "admin/indexes/disable?name=Sums", Value::Null).await;
-    disable.assert_error(400, "Invalid", &["corrected"]);
+    disable.assert_error(400, ".IndexInvalidException", &["corrected"]);
     put_item(&server, "a", "x", 2).await;
     assert_eq!(server.put_index("Sums", SUM).await.status, StatusCode::CREATED);
     assert_eq!(server.delete("/databases/db/indexes?name=others").await.status, StatusCode::NO_CONTENT);

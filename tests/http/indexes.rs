@@ -207,6 +207,17 @@ async fn reports_have_the_fields_of_the_recording() {
         (&json!(0), &json!(false), &json!(false))
     );
     assert_eq!((&progress["Groups"], &progress["Sources"][0]["Lag"]), (&json!(2), &json!(0)));
+    assert_eq!((&progress["Done"], &progress["Sources"][0]["Done"]), (&json!(3), &json!(3)));
+    assert_eq!(
+        (&progress["IsStuck"], &progress["StuckReason"], &progress["LastError"]),
+        (&json!(false), &Value::Null, &Value::Null)
+    );
+    assert_eq!((&progress["Type"], &progress["IndexRunningStatus"]), (&json!("MapReduce"), &json!("Running")));
+    let items = &progress["Collections"]["Items"];
+    assert_eq!(
+        (&items["LastProcessedItemEtag"], &items["NumberOfItemsToProcess"], &items["TotalNumberOfItems"]),
+        (&json!(3), &json!(0), &json!(3))
+    );
     let staleness = server.get("/databases/db/indexes/staleness?name=Sums").await.json();
     assert_eq!(staleness, json!({"IsStale": false, "StalenessReasons": []}));
     let errors = server.get("/databases/db/indexes/errors?&name=Sums").await.json();

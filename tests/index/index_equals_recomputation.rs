@@ -6,13 +6,16 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use serde_json::{Value, json};
-use treepie::database::Write;
+use treepie::database::{ResultRange, Write};
 
-use crate::models::{FLOATS, PARITIES, SHAPES, SUMS, float};
+use crate::models::{CIRCLES, FLOATS, FRIENDS, LINES, PARITIES, SHAPES, SUMS, circle, float, lines};
 use crate::oracle::Model;
+use crate::verification_finds_damage::assert_sound;
 use crate::world::{World, delete, put};
 
-const MODELS: [Model; 4] = [SHAPES, SUMS, PARITIES, FLOATS];
+const MODELS: [Model; 5] = [SHAPES, SUMS, PARITIES, FLOATS, FRIENDS];
+/// Those that the oracle compares as they are.
+const PLAIN: [Model; 4] = [SHAPES, SUMS, PARITIES, FRIENDS];
 const COLLECTIONS: [&str; 3] = ["Orders", "Returns", "Elsewhere"];
 /// More faults than these could stop an index, which is another behaviour.
 const BAD_MAX: usize = 8;
@@ -97,7 +100,9 @@ fn id_of(number: usize, value: i32) -> String {
 fn body_of(id: usize, key: usize, value: i32, lines: &[usize], bad: bool) -> String {
     let lines: Vec<Value> = lines.iter().map(|&line| ["x", "y", "z", "é"][line].into()).collect();
     let name = format!("n{id},");
-    let fields = json!({ "k": key_of(key), "v": value, "lines": lines, "name": name, "bad": bad });
+    // Now and then a document of its own, or one that does not exist.
+    let friend = id_of((id * 7 + key * 11) % 140, value + 1);
+    let fields = json!({ "k": key_of(key), "v": value, "lines": lines, "name": name, "bad": bad, "friend": friend });
     let text = fields.to_string();
     // A magnitude that only an f64 holds, and a mantissa whose sums round.
     format!("{},\"x\":{value}.7{id}e{}}}", &text[..text.len() - 1], 291 + id % 9)
@@ -113,9 +118,7 @@ struct Life {
 impl Life {
     fn new() -> Self {
         let world = World::new();
-        for model in MODELS {
-            world.index(model.name, model.script);
-        }
+        put_indexes(&world);
         Self { world, bad: 0, paused: false }
     }
 
@@ -157,10 +160,7 @@ impl Life {
     }
 
     fn assert_equals_oracle(&self) {
-        for model in [SHAPES, SUMS, PARITIES] {
-            self.world.assert_equals(&model);
-        }
-        assert_floats(&self.world);
+        assert_equals_oracle(&self.world);
     }
 
     fn writes(&mut self, change: &Change) -> Vec<Write> {
@@ -188,6 +188,34 @@ impl Life {
     }
 }
 
+fn put_indexes(world: &World) {
+    for model in MODELS {
+        world.index(model.name, model.script);
+    }
+    world.index(LINES.0, LINES.1);
+}
+
+fn assert_equals_oracle(world: &World) {
+    for model in PLAIN {
+        world.assert_equals(&model);
+    }
+    assert_floats(world);
+    assert_circles(world);
+    assert_eq!(world.results(LINES.0, &ResultRange::all(usize::MAX)), lines(&world.sources()));
+}
+
+/// Each reference document lists the results that make its id, and there is no other.
+fn assert_circles(world: &World) {
+    let mut expected: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (id, document) in world.documents(FRIENDS.output) {
+        expected.entry(circle(&serde_json::from_str(&document.body).unwrap())).or_default().push(id);
+    }
+    let expected: BTreeMap<String, String> =
+        expected.into_iter().map(|(id, listed)| (id, json!({ "ReduceOutputs": listed }).to_string())).collect();
+    let found = world.documents(CIRCLES).into_iter().map(|(id, document)| (id, document.body));
+    assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
+}
+
 /// The sums in f64, compared by their bits: how an f64 is printed is not what this is about.
 fn assert_floats(world: &World) {
     let bits = |bodies: Vec<String>| -> BTreeMap<String, Option<u64>> {
@@ -204,11 +232,14 @@ fn assert_floats(world: &World) {
 /// Puts the same documents into a fresh database in another order and in one batch, indexes first or last.
 fn fresh(world: &World, seed: u64, indexes_first: bool) -> World {
     let fresh = World::new();
-    let put_indexes = || MODELS.iter().rev().for_each(|model| assert!(fresh.index(model.name, model.script)));
+    let put_indexes = || {
+        assert!(fresh.index(LINES.0, LINES.1));
+        MODELS.iter().rev().for_each(|model| assert!(fresh.index(model.name, model.script)));
+    };
     if indexes_first {
         put_indexes();
     }
-    let of_indexes = |collection: &str| MODELS.iter().any(|model| model.output == collection);
+    let of_indexes = |collection: &str| collection == CIRCLES || MODELS.iter().any(|model| model.output == collection);
     let mut documents: Vec<_> = world.sources().into_iter().filter(|source| !of_indexes(&source.collection)).collect();
     documents.sort_by_key(|source| source.id.bytes().fold(seed, |hash, byte| hash.wrapping_mul(31) ^ u64::from(byte)));
     fresh.write(documents.iter().map(|source| put(&source.collection, &source.id, &source.text)).collect());
@@ -223,7 +254,8 @@ fn outputs(world: &World) -> BTreeMap<String, String> {
     let of = |model: &Model| {
         world.documents(model.output).into_iter().map(|(id, document)| (id, document.body)).collect::<Vec<_>>()
     };
-    MODELS.iter().flat_map(of).collect()
+    let circles = world.documents(CIRCLES).into_iter().map(|(id, document)| (id, document.body));
+    MODELS.iter().flat_map(of).chain(circles).collect()
 }
 
 /// Writes some documents again as they are: nothing but themselves may move.
@@ -245,6 +277,7 @@ fn check_history(deeds: &[Deed], seed: u64) -> TestCaseResult {
     }
     life.resume();
     life.sync();
+    assert_sound(&life.world);
     let (rows, documents) = (life.world.rows(), outputs(&life.world));
     for indexes_first in [true, false] {
         let fresh = fresh(&life.world, seed, indexes_first);
@@ -349,15 +382,10 @@ fn writes_during_a_first_build_are_neither_lost_nor_taken_twice() {
                 }
             });
         }
-        for model in MODELS {
-            world.index(model.name, model.script);
-        }
+        put_indexes(&world);
     });
     world.sync();
-    for model in [SHAPES, SUMS, PARITIES] {
-        world.assert_equals(&model);
-    }
-    assert_floats(&world);
+    assert_equals_oracle(&world);
     let fresh = fresh(&world, 1, false);
     assert_eq!(outputs(&fresh), outputs(&world));
     assert!(fresh.rows() == world.rows(), "{}", difference(&fresh, &world));
@@ -373,9 +401,7 @@ fn batches_of_any_size_end_alike() {
     };
     let build = |size: usize, sync_each: bool| {
         let world = World::new();
-        for model in MODELS {
-            world.index(model.name, model.script);
-        }
+        put_indexes(&world);
         let all: Vec<Write> = writes().collect();
         for batch in all.chunks(size) {
             world.write(batch.to_vec());
@@ -392,8 +418,5 @@ fn batches_of_any_size_end_alike() {
         assert_eq!(outputs(&other), outputs(&one));
         assert!(other.rows() == one.rows(), "batches of {size}: {}", difference(&other, &one));
     }
-    for model in [SHAPES, SUMS, PARITIES] {
-        one.assert_equals(&model);
-    }
-    assert_floats(&one);
+    assert_equals_oracle(&one);
 }

@@ -14,6 +14,8 @@ mod shape;
 mod world;
 
 #[cfg(test)]
+mod all_documents_are_a_source_too;
+#[cfg(test)]
 mod definitions_are_checked;
 #[cfg(test)]
 mod definitions_change_side_by_side;
@@ -30,10 +32,18 @@ mod indexes_feed_indexes;
 #[cfg(test)]
 mod keys_and_numbers_are_exact;
 #[cfg(test)]
+mod loads_follow_what_they_load;
+#[cfg(test)]
+mod map_only_indexes_sort_entries;
+#[cfg(test)]
 mod outputs_follow_their_sources;
 #[cfg(test)]
 mod random_lives_end_like_a_fresh_build;
 #[cfg(test)]
+mod references_list_their_results;
+#[cfg(test)]
 mod unchanged_results_are_not_written;
 #[cfg(test)]
 mod updates_touch_only_what_changed;
+#[cfg(test)]
+mod verification_finds_damage;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::oracle::{Emit, Model, Source};
+use crate::oracle::{Emit, Model, Source, compare, lower};
 
 /// Concatenates names per line: a document emits one entry a line, equal lines included.
 pub(crate) const SHAPES: Model = Model {
@@ -27,7 +27,7 @@ pub(crate) const SHAPES: Model = Model {
     "#,
     sources: &["Orders"],
     output: "Shapes",
-    map: |order| {
+    map: |order, _| {
         let lines = order.body["lines"].as_array().cloned().unwrap_or_default();
         Some(lines.into_iter().map(|line| (line, json!({ "s": order.body["name"] }))).collect())
     },
@@ -55,7 +55,7 @@ pub(crate) const SUMS: Model = Model {
     "#,
     sources: &["Orders", "Returns"],
     output: "Sums",
-    map: |doc| {
+    map: |doc, _| {
         let entry = (doc.body["k"].clone(), json!({ "n": 1, "v": doc.body["v"] }));
         (doc.body["bad"] != true).then(|| vec![entry])
     },
@@ -77,7 +77,7 @@ pub(crate) const PARITIES: Model = Model {
     "#,
     sources: &["Sums"],
     output: "Parities",
-    map: |group| {
+    map: |group, _| {
         let odd = group.body["n"].as_i64()? % 2 == 1;
         Some(vec![(json!({ "Odd": odd }), json!({ "Groups": 1, "Total": group.body["v"] }))])
     },
@@ -99,12 +99,73 @@ pub(crate) const FLOATS: Model = Model {
     "#,
     sources: &["Orders"],
     output: "Floats",
-    map: |order| Some(vec![float_entry(order)?]),
+    map: |order, _| Some(vec![float_entry(order)?]),
     reduce: |_, values| {
         let total = values.iter().try_fold(0.0, |total, value| Some(total + value["x"].as_f64()?))?;
         Some(json!({ "x": total }))
     },
 };
+
+/// Sums by what another document, which each one names, has as `k`; each result is listed under an id made of its values.
+pub(crate) const FRIENDS: Model = Model {
+    name: "Friends",
+    script: r#"
+        source("Orders");
+        output("Friends");
+        reference("friends/{n:00}/{v}", "Circles");
+        fn map(order) {
+            let friend = load(order.friend, "Returns");
+            emit(#{ Friend: friend.k, Known: friend != () }, #{ n: 1, v: order.v });
+        }
+        fn reduce(key, values) {
+            #{ n: values.sum("n"), v: values.sum("v") }
+        }
+    "#,
+    sources: &["Orders"],
+    output: "Friends",
+    map: |order, others| {
+        let friend = others.load(&order.body["friend"], "Returns");
+        let key =
+            json!({ "Friend": friend.map_or(&Value::Null, |friend| &friend.body["k"]), "Known": friend.is_some() });
+        Some(vec![(key, json!({ "n": 1, "v": order.body["v"] }))])
+    },
+    reduce: |_, values| Some(json!({ "n": sum(values, "n"), "v": sum(values, "v") })),
+};
+
+/// The collection of the reference documents of [`FRIENDS`].
+pub(crate) const CIRCLES: &str = "Circles";
+
+/// The reference id of a result of [`FRIENDS`].
+pub(crate) fn circle(body: &Value) -> String {
+    format!("friends/{:02}/{}", body["n"].as_i64().unwrap(), body["v"])
+}
+
+/// A map-only index: the lines of two collections, by line and `k`.
+pub(crate) const LINES: (&str, &str) = (
+    "Lines",
+    r#"
+        source("Orders");
+        source("Returns");
+        fn map(doc) {
+            if doc.bad == true { throw "a bad document"; }
+            for line in doc.lines { emit([line, doc.k], doc.name); }
+        }
+    "#,
+);
+
+/// What [`LINES`] must hold, in key order: key, source and value.
+pub(crate) fn lines(documents: &[Source]) -> Vec<(Value, String, Value)> {
+    let mut entries = Vec::new();
+    for document in documents.iter().filter(|it| ["Orders", "Returns"].contains(&it.collection.as_str())) {
+        let lines = document.body["lines"].as_array().cloned().unwrap_or_default();
+        for line in lines.into_iter().filter(|_| document.body["bad"] != true) {
+            let key = json!([line, document.body["k"]]);
+            entries.push((key, lower(&document.id), document.body["name"].clone()));
+        }
+    }
+    entries.sort_by(|a, b| compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)));
+    entries
+}
 
 /// The script of an index that counts and sums one collection by `k`.
 pub(crate) fn sum_by_k(source: &str, output: &str) -> String {

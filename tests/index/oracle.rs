@@ -5,6 +5,7 @@
 //!
 //! Next: `shape`, then `models`, the scripts with their Rust twins.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -39,9 +40,27 @@ pub(crate) struct Model {
     /// Its output collection.
     pub(crate) output: &'static str,
     /// What the map emits; `None` where it fails.
-    pub(crate) map: fn(&Source) -> Option<Vec<Emit>>,
+    pub(crate) map: fn(&Source, &Others<'_>) -> Option<Vec<Emit>>,
     /// What the reduce gives; `None` where it fails.
     pub(crate) reduce: fn(&Value, &[Value]) -> Option<Value>,
+}
+
+/// All live documents, by lower-cased id: what a map can load.
+#[derive(Debug)]
+pub(crate) struct Others<'a> {
+    by_id: BTreeMap<String, &'a Source>,
+}
+
+impl<'a> Others<'a> {
+    pub(crate) fn new(documents: &'a [Source]) -> Self {
+        Self { by_id: documents.iter().map(|document| (lower(&document.id), document)).collect() }
+    }
+
+    /// A document by its id, if it lives in this collection.
+    pub(crate) fn load(&self, id: &Value, collection: &str) -> Option<&'a Source> {
+        let found = self.by_id.get(&lower(id.as_str()?)).copied();
+        found.filter(|found| found.collection.eq_ignore_ascii_case(collection))
+    }
 }
 
 /// One group: its key and its entries by (lower-cased source id, ordinal).
@@ -73,9 +92,10 @@ impl Model {
 
     fn groups(&self, documents: &[Source]) -> BTreeMap<String, Group> {
         let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+        let others = Others::new(documents);
         for document in documents.iter().filter(|document| self.takes(&document.collection)) {
             let mut ordinals: BTreeMap<String, u32> = BTreeMap::new();
-            for (key, value) in (self.map)(document).unwrap_or_default() {
+            for (key, value) in (self.map)(document, &others).unwrap_or_default() {
                 let text = canonical(&key);
                 let ordinal = ordinals.entry(text.clone()).or_default();
                 let group = groups.entry(text).or_default();
@@ -121,6 +141,39 @@ pub(crate) fn canonical(value: &Value) -> String {
         }
         Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
         plain => plain.to_string(),
+    }
+}
+
+/// The order of keys: null, false, true, numbers, texts by code point, arrays, objects. Whole numbers only.
+pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
+    let rank = |value: &Value| match value {
+        Value::Null => 0,
+        Value::Bool(value) => 1 + u8::from(*value),
+        Value::Number(_) => 3,
+        Value::String(_) => 4,
+        Value::Array(_) => 5,
+        Value::Object(_) => 6,
+    };
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a.as_i64().cmp(&b.as_i64()),
+        (Value::String(a), Value::String(b)) => a.chars().cmp(b.chars()),
+        (Value::Array(a), Value::Array(b)) => {
+            let unequal = a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne());
+            unequal.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let sorted = |fields: &serde_json::Map<String, Value>| -> Vec<(String, Value)> {
+                let sorted: BTreeMap<String, Value> = fields.clone().into_iter().collect();
+                sorted.into_iter().collect()
+            };
+            let (a, b) = (sorted(a), sorted(b));
+            let field = |((name, value), (other, with)): (&(String, Value), &(String, Value))| {
+                name.cmp(other).then_with(|| compare(value, with))
+            };
+            let unequal = a.iter().zip(&b).map(field).find(|order| order.is_ne());
+            unequal.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        _ => rank(a).cmp(&rank(b)),
     }
 }
 

@@ -8,12 +8,12 @@ use proptest::test_runner::TestCaseResult;
 use treepie::database::Write;
 use treepie::index::definition::IndexDefinition;
 
-use crate::models::{PARITIES, SHAPES, SUMS, sum_by_k};
+use crate::models::{FRIENDS, PARITIES, SHAPES, SUMS, sum_by_k};
 use crate::world::{World, delete, put};
 
 const SOURCES: [&str; 2] = ["Orders", "Returns"];
-const OUTPUTS: [&str; 5] = ["Sums", "Out1", "Out2", "Shapes", "Parities"];
-const INDEXES: [&str; 3] = ["Sums", "Shapes", "Parities"];
+const OUTPUTS: [&str; 8] = ["Sums", "Out1", "Out2", "Shapes", "Parities", "Friends", "Circles", "Rings"];
+const INDEXES: [&str; 4] = ["Sums", "Shapes", "Parities", "Friends"];
 
 /// What happens.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ fn event() -> impl Strategy<Value = Event> {
     let index = || 0..INDEXES.len();
     prop_oneof![
         8 => prop::collection::vec(change(), 1..60).prop_map(Event::Write),
-        9 => (prop_oneof![3 => Just(0_usize), 1 => 1..INDEXES.len()], 0_usize..6)
+        9 => (prop_oneof![3 => Just(0_usize), 2 => Just(3_usize), 1 => 1..INDEXES.len()], 0_usize..6)
             .prop_map(|(index, variant)| Event::Define { index, variant }),
         2 => index().prop_map(Event::Reset),
         2 => index().prop_map(Event::Cancel),
@@ -81,6 +81,14 @@ fn script(index: usize, variant: usize) -> String {
         ("Sums", _) => format!("{}\nfn finish(key, value) {{ if value.n % 2 == 0 {{ value }} }}", SUMS.script),
         ("Shapes", 0..3) => SHAPES.script.to_owned(),
         ("Shapes", _) => SHAPES.script.replace("\"(\"", "\"[\""),
+        ("Friends", 0) => FRIENDS.script.to_owned(),
+        ("Friends", 1) => FRIENDS.script.replace("{n:00}/{v}", "{n}"),
+        ("Friends", 2) => FRIENDS.script.replace("\"Circles\"", "\"Rings\""),
+        ("Friends", 3) => FRIENDS.script.replace("reference(", "// reference("),
+        ("Friends", 4) => {
+            r#"source("Orders"); fn map(order) { emit(load(order.friend, "Returns").k, order.v); }"#.to_owned()
+        }
+        ("Friends", _) => FRIENDS.script.replace("v: order.v }", "v: order.v + 1 }"),
         (_, 0..3) => PARITIES.script.to_owned(),
         _ => PARITIES.script.replace("Groups: 1,", "Groups: 2,"),
     }
@@ -150,7 +158,8 @@ fn write(change: &Change) -> Write {
         Change::Delete { id } => delete(&format!("o/{id}")),
         Change::Put { id, collection, key, value } => {
             let lines = if value % 3 == 0 { r#"["x","y"]"# } else { r#"["x"]"# };
-            let body = format!(r#"{{"k":{key},"v":{value},"name":"{id},","lines":{lines}}}"#);
+            let friend = (id * 7 + key) % 130;
+            let body = format!(r#"{{"k":{key},"v":{value},"name":"{id},","lines":{lines},"friend":"o/{friend}"}}"#);
             put(SOURCES[*collection], &format!("o/{id}"), &body)
         }
     }
@@ -193,7 +202,9 @@ fn check(events: &[Event]) -> TestCaseResult {
     let statuses = life.world.database().index_status().unwrap();
     prop_assert!(statuses.iter().all(|status| status.replaces.is_none() && !status.stale), "{:?}", statuses);
     for output in OUTPUTS {
-        let owned = definitions.iter().any(|it| it.texts.maps[0].contains(&format!("output(\"{output}\")")));
+        let words = [format!("output(\"{output}\");"), format!("\", \"{output}\");")];
+        let is_written = |line: &str| !line.contains("//") && words.iter().any(|word| line.contains(word));
+        let owned = definitions.iter().any(|it| it.texts.maps[0].lines().any(is_written));
         let claim = life.world.database().store().snapshot().claim(output).unwrap();
         prop_assert_eq!(claim.is_some(), owned, "the claim on {}", output);
     }

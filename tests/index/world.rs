@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use treepie::database::{Database, DatabaseError, DatabaseSettings, Write};
+use treepie::database::{Database, DatabaseError, DatabaseSettings, ResultRange, Write};
 use treepie::id::DocumentId;
 use treepie::index::definition::IndexDefinition;
 use treepie::script::Texts;
@@ -147,6 +147,13 @@ impl World {
     /// Compares an index's artificial documents with plain folding.
     pub(crate) fn assert_equals(&self, model: &Model) {
         assert_equals(self.database(), model);
+    }
+
+    /// An index's results in key order: key, source (of an entry) and value.
+    pub(crate) fn results(&self, name: &str, range: &ResultRange) -> Vec<(Value, String, Value)> {
+        let json = |text: &str| serde_json::from_str(text).unwrap();
+        let results = self.database().index_results(name, range).unwrap();
+        results.into_iter().map(|it| (json(&it.key), it.source.unwrap_or_default(), json(&it.value))).collect()
     }
 
     /// The rows of every generation that has any, generation numbers aside.

@@ -33,7 +33,7 @@ fn walk(n: usize, body: &str) -> (Vec<(String, String)>, Option<String>, Option<
 
 #[test]
 fn every_script_of_the_guide_compiles() {
-    assert_eq!(blocks().len(), 6);
+    assert_eq!(blocks().len(), 8);
     for block in blocks() {
         compile(&block).unwrap_or_else(|fault| panic!("{fault}\n{block}"));
     }
@@ -49,13 +49,16 @@ fn every_script_of_the_guide_does_what_it_says() {
     assert_eq!(finished.unwrap(), r#"{"Key":"c","Due":5,"Open":5,"Paid":0}"#);
     assert_eq!(walk(1, r#"{"Date":"2012-02-01","Customer":"c","Amount":5}"#).0, []);
     assert_eq!(walk(1, r#"{"Date":"2013-02-01","Customer":"c","Amount":0}"#).2, None);
-    assert_eq!(walk(2, "{}").0, []);
-    assert_eq!(walk(2, r#"{"Lines":[{"PricePerUnit":2.5},{}]}"#).2.unwrap(), r#"{"Key":"unknown","Value":2.5}"#);
-    assert_eq!(walk(3, r#"{"Price":"1250.55"}"#).0[0], ("12".into(), r#"{"Parts":1,"Rounded":1250.6}"#.into()));
-    assert_eq!(walk(3, r#"{"Price":"NA"}"#).0[0].0, "0");
-    let (_, value, _) = walk(4, r#"{"Team":" Ops ","Born":"1970-01-02T00:00:00","Name":"Zoë"}"#);
+    assert_eq!(walk(2, r#"{"Company":null}"#).2.unwrap(), r#"{"Key":"unknown","Orders":1}"#);
+    assert_eq!(walk(4, "{}").0, []);
+    assert_eq!(walk(4, r#"{"Lines":[{"PricePerUnit":2.5},{}]}"#).2.unwrap(), r#"{"Key":"unknown","Value":2.5}"#);
+    assert_eq!(walk(5, r#"{"Price":"1250.55"}"#).0[0], ("12".into(), r#"{"Parts":1,"Rounded":1250.6}"#.into()));
+    assert_eq!(walk(5, r#"{"Price":"NA"}"#).0[0].0, "0");
+    let (_, value, _) = walk(6, r#"{"Team":" Ops ","Born":"1970-01-02T00:00:00","Name":"Zoë"}"#);
     assert_eq!(value.unwrap(), r#"{"Heads":1,"Names":["Zoë"],"Oldest":"1970-01-02"}"#);
-    let (entries, _, _) = walk(5, r#"{"Lines":[{"Total":200,"Product":"a"},{"Total":100,"Product":"b"}]}"#);
+    let (_, _, finished) = walk(3, r#"{"OrderedAt":"1998-05-06T10:00:00"}"#);
+    assert_eq!(finished.unwrap(), r#"{"Day":"1998-05-06","Orders":1}"#);
+    let (entries, _, _) = walk(7, r#"{"Lines":[{"Total":200,"Product":"a"},{"Total":100,"Product":"b"}]}"#);
     assert_eq!(entries, [("1".into(), r#"["a"]"#.into())]);
 }
 

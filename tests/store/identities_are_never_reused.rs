@@ -1,12 +1,13 @@
 //! Numbers of identities rise, are durable before they are given out, and are never given out twice.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use treepie::id::identity::free_number;
 use treepie::id::{IdRequest, IdRules, IdentityName};
 use treepie::store::commit::{Commit, Expected, Operation, PutId};
-use treepie::store::coordinator::Coordinator;
+use treepie::store::coordinator::{Coordinator, Coordinators};
 use treepie::store::document::DocumentFlags;
 use treepie::store::{ErrorKind, Store, StoreError, StoreSettings};
 
@@ -177,10 +178,17 @@ impl Coordinator for NoMajority {
     }
 }
 
+impl Coordinators for NoMajority {
+    fn coordinator(&self, _: &Path, _: Arc<dyn Coordinator>) -> Arc<dyn Coordinator> {
+        Arc::new(NoMajority)
+    }
+}
+
 #[test]
 fn without_a_majority_identities_are_refused_and_the_rest_goes_on() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open_with(directory.path(), &StoreSettings::default(), Some(Arc::new(NoMajority))).unwrap();
+    let settings = StoreSettings { coordinators: Some(Arc::new(NoMajority)), ..StoreSettings::default() };
+    let store = Store::open(directory.path(), &settings).unwrap();
     let Ok(IdRequest::Identity(identity)) = IdRequest::parse(Some("users|"), &store.id_rules()) else { panic!() };
     assert_eq!(store.next_identities(&identity, 0, 1).unwrap_err().kind(), ErrorKind::Busy);
     assert_eq!(store.seed_identity(&identity, 1, true).unwrap_err().kind(), ErrorKind::Busy);

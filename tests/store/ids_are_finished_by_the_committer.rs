@@ -6,7 +6,7 @@ use crate::world::{World, delete, etag, put, put_server_side};
 
 fn written(result: &OperationResult) -> &str {
     match result {
-        OperationResult::Put { id, .. } | OperationResult::Delete { id, .. } => id,
+        OperationResult::Put { id, .. } | OperationResult::Delete { id, .. } | OperationResult::Checked { id } => id,
     }
 }
 

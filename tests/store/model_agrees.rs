@@ -214,7 +214,7 @@ fn eight_writers_leave_a_whole_feed_and_its_reader_misses_nothing() {
             OperationResult::Delete { id, etag: Some(etag), .. } => {
                 newest.insert(*etag, (id.clone(), None));
             }
-            OperationResult::Delete { .. } => {}
+            OperationResult::Delete { .. } | OperationResult::Checked { .. } => {}
         }
     }
     let mut live = BTreeMap::new();

@@ -57,7 +57,7 @@ impl World {
     pub(crate) fn delete(&self, id: &str) -> Option<u64> {
         match self.run(vec![delete(id)]).unwrap().results.remove(0) {
             OperationResult::Delete { etag, .. } => etag,
-            OperationResult::Put { .. } => None,
+            OperationResult::Put { .. } | OperationResult::Checked { .. } => None,
         }
     }
 
@@ -132,7 +132,9 @@ pub(crate) fn unsynced(operations: Vec<Operation>) -> Commit {
 pub(crate) fn etag(result: &OperationResult) -> u64 {
     match result {
         OperationResult::Put { etag, .. } | OperationResult::Delete { etag: Some(etag), .. } => *etag,
-        OperationResult::Delete { etag: None, .. } => panic!("nothing was written: {result:?}"),
+        OperationResult::Delete { etag: None, .. } | OperationResult::Checked { .. } => {
+            panic!("nothing was written: {result:?}")
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! `treepie index …`: index scripts and how they are doing.
 
 mod delete;
+mod follow;
 mod list;
 mod operation;
 mod put;
 mod show;
 mod status;
+mod test;
 
 use clap::Subcommand;
 
@@ -16,6 +18,8 @@ use super::Failure;
 pub(crate) enum Index {
     /// Put an index script, new or changed
     Put(put::Put),
+    /// Try an index script out, before it is put; nothing is written
+    Test(test::Test),
     /// List the indexes
     List(list::List),
     /// Print the script of an index
@@ -52,6 +56,7 @@ impl Index {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         match self {
             Self::Put(command) => command.run().await,
+            Self::Test(command) => command.run().await,
             Self::List(command) => command.run().await,
             Self::Show(command) => command.run().await,
             Self::Delete(command) => command.run().await,

@@ -55,13 +55,14 @@ impl Put {
     }
 }
 
-fn name_of(file: &str) -> Result<String, Failure> {
+/// The index's name, from that of its file.
+pub(super) fn name_of(file: &str) -> Result<String, Failure> {
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "-");
     stem.map(str::to_owned).ok_or_else(|| Failure::usage("an index from standard input needs a --name"))
 }
 
 /// Adds the line that a message points at, with a caret under the column.
-fn with_line(message: &str, file: &str, script: &str) -> String {
+pub(super) fn with_line(message: &str, file: &str, script: &str) -> String {
     let shown =
         position(message).and_then(|(line, column)| Some((line, column, script.lines().nth(line.checked_sub(1)?)?)));
     let Some((line, column, text)) = shown else { return message.to_owned() };

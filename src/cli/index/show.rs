@@ -44,7 +44,7 @@ impl Show {
 }
 
 /// An answer about index `name`, where a server that found nothing means that there is no such index.
-pub(super) fn found(name: &str, answer: Result<String, Failure>) -> Result<String, Failure> {
+pub(super) fn found<T>(name: &str, answer: Result<T, Failure>) -> Result<T, Failure> {
     answer.map_err(|failure| match failure.exit {
         // A missing database comes with a way out of its own.
         Exit::NotFound if failure.way_out.is_none() => absent(name),

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::show::found;
 use crate::cli::api::{ANSWER_TIMEOUT, Api};
 use crate::cli::document::{Results, not_understood};
-use crate::cli::output::{Output, OutputArgs, grouped};
+use crate::cli::output::{Output, OutputArgs, cut, grouped, width};
 use crate::cli::{Failure, Target};
 
 /// How often a waiting command looks.
@@ -33,6 +33,9 @@ pub(crate) struct Status {
     /// With --wait: give up after so long
     #[arg(long, requires = "wait", value_name = "SECONDS")]
     timeout: Option<u64>,
+    /// Print again whenever something moves, until interrupted
+    #[arg(long, conflicts_with = "wait")]
+    watch: bool,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -42,7 +45,7 @@ pub(crate) struct Status {
 /// How far an index has come, as the server reports it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Progress {
+pub(super) struct Progress {
     name: String,
     /// The index whose place this one is to take.
     replaces: Option<String>,
@@ -58,7 +61,17 @@ struct Progress {
     entries: u64,
     map_errors: u64,
     reduce_errors: u64,
+    last_error: Option<LastError>,
+    stuck_reason: Option<String>,
     sources: Vec<Source>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct LastError {
+    action: String,
+    document: String,
+    error: String,
 }
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -68,9 +81,9 @@ struct Source {
 }
 
 /// What one look at the indexes found.
-struct Look {
-    raw: Vec<String>,
-    indexes: Vec<Progress>,
+pub(super) struct Look {
+    pub(super) raw: Vec<String>,
+    pub(super) indexes: Vec<Progress>,
 }
 
 #[derive(Deserialize)]
@@ -92,12 +105,14 @@ struct RecordedFault<'a> {
 
 impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.watch {
+            return super::follow::follow(&self.target, self.name.as_deref(), self.output).await;
+        }
         let api = Api::new(&self.target, ANSWER_TIMEOUT)?;
         let look = if self.wait { self.wait(&api).await? } else { self.look(&api).await? };
         let mut out = Output::new(self.output);
         if out.for_people() {
-            let rows: Vec<_> = look.indexes.iter().map(Progress::row).collect();
-            out.table(&["INDEX", "STATE", "LAG", "DOCS/S", "LEFT", "ENTRIES", "FAULTS"], &rows)?;
+            look.print(&mut out)?;
         } else {
             for index in &look.raw {
                 out.line(index)?;
@@ -149,20 +164,46 @@ impl Status {
 
     async fn look(&self, api: &Api) -> Result<Look, Failure> {
         let request = api.request(Method::GET, "indexes/progress");
-        let answer = match &self.name {
-            Some(name) => found(name, api.text(request.query(&[("name", name)])).await)?,
-            None => api.text(request).await?,
-        };
-        let mut look = Look { raw: Vec::new(), indexes: Vec::new() };
-        for index in Results::parse(&answer)?.results.into_iter().flatten() {
+        let request = request.query(&self.name.iter().map(|name| ("name", name)).collect::<Vec<_>>());
+        let answer = found_indexes(self.name.as_deref(), api.text(request).await)?;
+        Look::parse(&answer)
+    }
+}
+
+/// An answer about one index or all, where a server that found nothing means that there is no such index.
+pub(super) fn found_indexes<T>(name: Option<&str>, answer: Result<T, Failure>) -> Result<T, Failure> {
+    match name {
+        Some(name) => found(name, answer),
+        None => answer,
+    }
+}
+
+impl Look {
+    /// Reads a report.
+    pub(super) fn parse(answer: &str) -> Result<Self, Failure> {
+        let mut look = Self { raw: Vec::new(), indexes: Vec::new() };
+        for index in Results::parse(answer)?.results.into_iter().flatten() {
             look.indexes.push(serde_json::from_str(index.get()).map_err(|error| not_understood(&error))?);
             look.raw.push(index.get().to_owned());
         }
         Ok(look)
     }
-}
 
-impl Look {
+    /// Prints a table with a line for each index.
+    pub(super) fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        let rows: Vec<_> = self.indexes.iter().map(Progress::row).collect();
+        out.table(&["INDEX", "STATE", "LAG", "DOCS/S", "LEFT", "ENTRIES", "FAULTS"], &rows)?;
+        for line in self.indexes.iter().flat_map(Progress::troubles) {
+            out.line(&cut(&line, width()))?;
+        }
+        Ok(())
+    }
+
+    /// Lines that [`Look::print`] prints.
+    pub(super) fn lines(&self) -> usize {
+        1 + self.indexes.iter().map(|index| 1 + index.troubles().len()).sum::<usize>()
+    }
+
     fn lag(&self) -> u64 {
         self.indexes.iter().map(|index| index.lag).sum()
     }
@@ -203,6 +244,7 @@ impl Progress {
 
     fn shown_state(&self) -> String {
         match (self.state.as_str(), self.runs()) {
+            (_, true) if self.stuck_reason.is_some() => "stuck".to_owned(),
             (_, true) if self.phase == "Swapping" => "swapping".to_owned(),
             (_, true) if self.is_building => "building".to_owned(),
             (_, true) if self.is_stale => "working".to_owned(),
@@ -210,6 +252,15 @@ impl Progress {
             ("Normal", false) => self.status.to_ascii_lowercase(),
             (state, false) => state.to_ascii_lowercase(),
         }
+    }
+
+    /// What keeps it from moving, and what failed last.
+    fn troubles(&self) -> Vec<String> {
+        let stuck = self.stuck_reason.iter().map(|reason| format!("{}: it does not move: {reason}", self.name));
+        let failed = self.last_error.iter().map(|LastError { action, document, error }| {
+            format!("{}: failed last: {} of {document}: {error}", self.name, action.to_ascii_lowercase())
+        });
+        stuck.chain(failed).collect()
     }
 
     fn row(&self) -> Vec<String> {

@@ -126,6 +126,28 @@ impl Session {
         Ok(entities)
     }
 
+    /// Loads an entity anew: it is as the server has it then, and changes that were not saved are lost.
+    ///
+    /// # Errors
+    /// The handle is not of this session, the entity was never stored or its document is gone ([`ClientError::kind`] is
+    /// `Missing`), or the server can't be reached.
+    ///
+    /// # Cancel safety
+    /// Dropped on the way, the session is as before.
+    pub async fn refresh<T: Document>(&mut self, entity: &Entity<T>) -> Result<(), ClientError> {
+        let Some(id) = self.tracked(entity)?.id.clone() else {
+            return Err(ClientError::Usage(
+                "an entity that was never stored can't be loaded anew; save it first".to_owned(),
+            ));
+        };
+        let answer = self.link.send(self.link.call(Method::GET, "docs").query("id", id)).await?;
+        let Some(document) = answer.json::<Documents>()?.results.into_iter().flatten().next() else {
+            return Err(answer.wrong("there is no document in it"));
+        };
+        let received = Received::read(&document).map_err(|reason| answer.wrong(reason))?;
+        self.tracked_mut(entity)?.refresh(received)
+    }
+
     async fn load_with<T: Document>(
         &mut self,
         ids: &[&str],

@@ -28,6 +28,7 @@ use super::error::ClientError;
 use super::fields::{SERVER_KEYS, raw};
 use super::held::{Held, cut, mismatch};
 use super::link::Link;
+use super::patch::Patch;
 use crate::id::lower;
 use tracked::Tracked;
 
@@ -55,6 +56,8 @@ pub struct Session {
     by_id: HashMap<String, u64>,
     /// What is to be deleted, by lower-case id.
     deletions: BTreeMap<String, Deletion>,
+    /// Patches that are to be sent, by lower-case id, with the id as written.
+    patches: BTreeMap<String, (String, Patch)>,
     /// Documents that came along with others, by lower-case id; `None`: there is none of that id.
     included: HashMap<String, Option<Box<RawValue>>>,
     optimistic_concurrency: bool,
@@ -86,6 +89,7 @@ impl Session {
             entities: BTreeMap::new(),
             by_id: HashMap::new(),
             deletions: BTreeMap::new(),
+            patches: BTreeMap::new(),
             included: HashMap::new(),
             optimistic_concurrency,
             wait_for_indexes: None,
@@ -213,7 +217,7 @@ impl Session {
     /// # Errors
     /// An entity can't be written as JSON.
     pub fn has_changes(&self) -> Result<bool, ClientError> {
-        if !self.deletions.is_empty() {
+        if !self.deletions.is_empty() || !self.patches.is_empty() {
             return Ok(true);
         }
         for tracked in self.entities.values() {
@@ -272,6 +276,27 @@ impl Session {
         Ok(())
     }
 
+    /// Changes parts of an entity's document when changes are saved, after what else is saved of it. The entity then is as the
+    /// server has it. Several patches of one document follow each other.
+    ///
+    /// # Errors
+    /// The handle is not of this session, or the entity has no finished id yet.
+    pub fn patch<T: Document>(&mut self, entity: &Entity<T>, patch: Patch) -> Result<(), ClientError> {
+        let Some(id) = self.tracked(entity)?.id.clone() else {
+            return Err(ClientError::Usage(
+                "an entity whose id the server makes can't be patched yet; save it first".to_owned(),
+            ));
+        };
+        self.patch_by_id(&id, patch);
+        Ok(())
+    }
+
+    /// Changes parts of the document of an id when changes are saved, whether it was loaded or not.
+    pub fn patch_by_id(&mut self, id: &str, patch: Patch) {
+        let (_, patches) = self.patches.entry(lower(id)).or_insert_with(|| (id.to_owned(), Patch::new()));
+        patches.append(patch);
+    }
+
     /// Lets an entity go: its changes are not saved, and the handle is of no use from now on.
     ///
     /// # Errors
@@ -280,11 +305,12 @@ impl Session {
         self.evict(entity).map(|_| ())
     }
 
-    /// Lets everything go, also what was included and what was to be deleted.
+    /// Lets everything go, also what was included and what was to be deleted or patched.
     pub fn clear(&mut self) {
         self.entities.clear();
         self.by_id.clear();
         self.deletions.clear();
+        self.patches.clear();
         self.included.clear();
     }
 

@@ -5,7 +5,7 @@
 use reqwest::Method;
 
 use super::Session;
-use super::tracked::Pending;
+use super::tracked::{Pending, Received};
 use crate::client::batch::{BatchBody, Command, CommandResult, is_unfinished, read_results, with_metadata};
 use crate::client::error::ClientError;
 use crate::client::http::Answer;
@@ -19,6 +19,8 @@ pub struct Saved {
     pub stored: usize,
     /// Documents that were deleted, also those that were missing.
     pub deleted: usize,
+    /// Documents that were patched, also by patches that only test.
+    pub patched: usize,
 }
 
 impl Session {
@@ -44,7 +46,7 @@ impl Session {
                 changed.push((*slot, pending));
             }
         }
-        if changed.is_empty() && self.deletions.is_empty() {
+        if changed.is_empty() && self.deletions.is_empty() && self.patches.is_empty() {
             return Ok(Saved::default());
         }
         let commands = self.commands(&changed)?;
@@ -52,6 +54,7 @@ impl Session {
         let repeatable = commands.iter().all(|command| match command {
             Command::Put { id, change_vector, .. } => change_vector.is_none() && !is_unfinished(id, separator),
             Command::Delete { change_vector, .. } => change_vector.is_none(),
+            Command::Patch { .. } => false,
         });
         let count = commands.len();
         let mut body = BatchBody::default();
@@ -65,7 +68,7 @@ impl Session {
         self.settle(changed, results, &answer)
     }
 
-    /// The writes: deletions first, so that a document can be stored anew under the id of one that is deleted.
+    /// The writes: deletions first, so that a document can be stored anew under the id of one that is deleted; patches last.
     fn commands(&self, changed: &[(u64, Pending)]) -> Result<Vec<Command<'_>>, ClientError> {
         let deletions = self.deletions.values();
         let mut commands: Vec<Command<'_>> = deletions
@@ -81,6 +84,9 @@ impl Session {
             };
             commands.push(Command::Put { id: &tracked.asked, change_vector: expected, document });
         }
+        for (key, (id, patch)) in &self.patches {
+            commands.push(Command::Patch { id, patch, return_document: self.by_id.contains_key(key) });
+        }
         Ok(commands)
     }
 
@@ -95,9 +101,11 @@ impl Session {
         for deleted in std::mem::take(&mut self.deletions).into_keys() {
             self.included.insert(deleted, None);
         }
-        let saved = Saved { stored: changed.len(), deleted };
+        let patches = std::mem::take(&mut self.patches);
+        let saved = Saved { stored: changed.len(), deleted, patched: patches.len() };
         let mut outcome = Ok(saved);
-        for ((slot, pending), result) in changed.into_iter().zip(results.into_iter().skip(deleted)) {
+        let mut results = results.into_iter().skip(deleted);
+        for ((slot, pending), result) in changed.into_iter().zip(results.by_ref()) {
             let (Some(id), Some(change_vector)) = (result.id, result.change_vector) else {
                 return Err(answer.wrong("the result of a write has no '@id' or no '@change-vector'"));
             };
@@ -105,6 +113,15 @@ impl Session {
             self.by_id.insert(lower(&id), slot);
             self.included.remove(&lower(&id));
             if let Err(error) = tracked.saved(pending, id, change_vector, result.last_modified) {
+                outcome = Err(error);
+            }
+        }
+        for (key, result) in patches.into_keys().zip(results) {
+            self.included.remove(&key);
+            let Some(document) = result.modified_document else { continue };
+            let received = Received::read(&document).map_err(|reason| answer.wrong(reason))?;
+            let tracked = self.by_id.get(&key).and_then(|slot| self.entities.get_mut(slot));
+            if let Some(Err(error)) = tracked.map(|tracked| tracked.refresh(received)) {
                 outcome = Err(error);
             }
         }

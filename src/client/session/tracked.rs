@@ -126,6 +126,19 @@ impl Tracked {
         Ok(())
     }
 
+    /// Takes what the server has in place of what the session had; changes that were not saved are lost.
+    pub(super) fn refresh(&mut self, received: Received) -> Result<(), ClientError> {
+        let Received { id, change_vector, last_modified, metadata, document } = received;
+        let refilled = self.entity.refill(&document, &id).and_then(|()| self.entity.fields());
+        let fields = refilled.map_err(|reason| self.mismatch(reason))?;
+        self.asked.clone_from(&id);
+        (self.id, self.change_vector, self.last_modified) = (Some(id), Some(change_vector), last_modified);
+        self.metadata.clone_from(&metadata);
+        self.stored = Some(Stored { document, fields, metadata });
+        self.is_made = false;
+        Ok(())
+    }
+
     fn mismatch(&self, reason: String) -> ClientError {
         let id = crate::client::held::cut(self.id.as_deref().unwrap_or_default());
         ClientError::Document { id, type_name: self.type_name(), reason }

@@ -16,13 +16,14 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use siphasher::sip::SipHasher13;
 
 use super::super::context::Context;
-use super::super::entry::{Entry, EntryChangeKind, compare};
+use super::super::entry::{Entry, EntryChange, EntryChangeKind};
 use super::super::faults::Subject;
 use super::super::group::settled;
+use super::super::loads::DocumentLoader;
 use super::super::map::{Contribution, Mapped, map};
 use super::super::pace::Pace;
 use super::super::planned::GivenUp;
-use super::super::records::{EntryRecord, GroupRecord, GroupResult, MapDocument, decode, encode};
+use super::super::records::{GroupRecord, GroupResult, MapDocument, decode, encode};
 use super::super::run::colliding;
 use super::{BuildError, helpers};
 use crate::id::DocumentId;
@@ -124,7 +125,7 @@ impl MapPool {
             taken: 0,
             early: BTreeMap::new(),
             in_flight: HashSet::new(),
-            positions: watermarks.to_vec(),
+            positions: watermarks.iter().take(context.source_feeds()).copied().collect(),
             pace: Pace::new(CHUNK_DOCUMENTS_MAX),
         })
     }
@@ -272,14 +273,16 @@ impl ChunkWork<'_> {
     /// Maps the changes in order, until all are mapped or the rows are too many for one commit.
     fn map(&mut self, mut changes: Vec<Change>, fresh_through: u64) -> Result<(), BuildError> {
         let started = Instant::now();
-        let snapshot = self.context.store.snapshot();
+        let snapshot = self.context.store.shared_snapshot();
         let (mut done, mut page) = (0, READ_DOCUMENTS);
+        let loader = DocumentLoader::lend(&snapshot, self.runner);
         while done < changes.len() && self.row_bytes < CHUNK_ROW_BYTES {
             let some = changes.get(done..changes.len().min(done + page)).unwrap_or_default();
-            let (mapped, bytes) = self.map_some(&snapshot, some, fresh_through)?;
+            let (mapped, bytes) = self.map_some(snapshot.get(), &loader, some, fresh_through)?;
             done += mapped;
             page = (READ_BYTES * mapped).checked_div(bytes).unwrap_or(READ_DOCUMENTS).clamp(1, READ_DOCUMENTS);
         }
+        self.runner.load_from(None);
         self.out.rest = changes.split_off(done);
         self.out.through = self.out.rest.first().and(changes.last()).map_or(self.out.through, |last| last.etag);
         self.out.documents = changes.len();
@@ -294,6 +297,7 @@ impl ChunkWork<'_> {
     fn map_some(
         &mut self,
         snapshot: &Snapshot<'_>,
+        loader: &DocumentLoader,
         changes: &[Change],
         fresh_through: u64,
     ) -> Result<(usize, usize), BuildError> {
@@ -311,7 +315,7 @@ impl ChunkWork<'_> {
                 continue; // nothing of it is there yet, and what it is now comes later in the feed
             }
             let before = self.out.rows.len();
-            self.map_document(snapshot, id, document.as_ref(), is_fresh)?;
+            self.map_document(snapshot, loader, id, document.as_ref(), is_fresh)?;
             self.row_bytes += self.out.rows.iter().skip(before).map(RowChange::bytes).sum::<usize>();
         }
         Ok((mapped, bytes))
@@ -320,6 +324,7 @@ impl ChunkWork<'_> {
     fn map_document(
         &mut self,
         snapshot: &Snapshot<'_>,
+        loader: &DocumentLoader,
         id: &DocumentId,
         document: Option<&StoredDocument>,
         is_fresh: bool,
@@ -328,30 +333,40 @@ impl ChunkWork<'_> {
         let stored = if is_fresh { None } else { snapshot.row(Family::MapDocuments, &row)? };
         let before: Option<MapDocument> = stored.map(|bytes| decode("map_documents", &bytes)).transpose()?;
         let mapped = match document {
-            Some(document) => self.run_map(snapshot, document)?,
-            None => Mapped::Entries(Vec::new()),
+            Some(document) => self.run_map(snapshot, loader, document)?,
+            None => Mapped::default(),
         };
         let contribution = Contribution::new(self.context.generation, id, before, mapped);
         self.out.map_faults += u64::from(contribution.is_fault());
-        self.out.rows.extend(contribution.row);
+        self.out.rows.extend(contribution.rows);
         self.out.faults.extend(contribution.fault);
-        self.write_entries(id.lower(), &contribution.before, contribution.now);
+        self.out.entries += contribution.keyed;
+        self.write_entries(id.lower(), contribution.changes);
         Ok(())
     }
 
-    fn run_map(&mut self, snapshot: &Snapshot<'_>, document: &StoredDocument) -> Result<Mapped, BuildError> {
-        match map(self.context, self.runner, document, &mut self.out.map_attempts) {
-            Mapped::Fault(fault) if fault.transient && !self.given_up.contains(&document.id) => {
-                Err(BuildError::Interrupted { subject: document.id.clone(), fault: Box::new(fault) })
+    fn run_map(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        loader: &DocumentLoader,
+        document: &StoredDocument,
+    ) -> Result<Mapped, BuildError> {
+        let mapped = map(self.context, self.runner, loader, document, &mut self.out.map_attempts)?;
+        match &mapped.fault {
+            Some(fault) if fault.transient && !self.given_up.contains(&document.id) => {
+                Err(BuildError::Interrupted { subject: document.id.clone(), fault: Box::new(fault.clone()) })
             }
-            Mapped::Fault(fault) => Ok(Mapped::Fault(settled(fault))),
-            Mapped::Entries(entries) => {
-                for entry in &entries {
+            Some(fault) => {
+                let fault = settled(fault.clone());
+                Ok(mapped.failed(fault))
+            }
+            None => {
+                for entry in &mapped.entries {
                     if let Some(fault) = self.announce_group(snapshot, entry)? {
-                        return Ok(Mapped::Fault(fault));
+                        return Ok(mapped.failed(fault));
                     }
                 }
-                Ok(Mapped::Entries(entries))
+                Ok(mapped)
             }
         }
     }
@@ -377,19 +392,9 @@ impl ChunkWork<'_> {
         Ok(None)
     }
 
-    fn write_entries(&mut self, lower_id: &str, before: &[EntryRecord], now: Vec<Entry>) {
-        let generation = self.context.generation;
-        if before.is_empty() {
-            self.out.entries += i64::try_from(now.len()).unwrap_or(i64::MAX);
-            self.out.rows.extend(now.into_iter().map(|entry| RowChange::Put {
-                family: Family::MapEntries,
-                key: map_entry(generation, &entry.group, lower_id, entry.ordinal),
-                value: entry.value,
-            }));
-            return;
-        }
-        for change in compare(before, now) {
-            let key = map_entry(generation, &change.group, lower_id, change.ordinal);
+    fn write_entries(&mut self, lower_id: &str, changes: Vec<EntryChange>) {
+        for change in changes {
+            let key = map_entry(self.context.generation, &change.group, lower_id, change.ordinal);
             let family = Family::MapEntries;
             self.out.rows.push(match change.kind {
                 EntryChangeKind::Added { value, .. } => {

@@ -15,7 +15,7 @@ use crate::store::StoreError;
 use crate::store::document::StoredDocument;
 use crate::store::keyspace::{Family, GroupHash, KeyRange, decode_group};
 use crate::store::scan::Direction;
-use crate::store::snapshot::IdRange;
+use crate::store::snapshot::{IdRange, Snapshot};
 
 impl Sweep<'_> {
     /// Makes the documents of a slice equal to the results of its groups.
@@ -38,7 +38,7 @@ impl Sweep<'_> {
                 self.remove(&orphan, &document)?;
             }
             let document = present.take(&hash);
-            self.settle_group(&rows, hash, &record, document.as_ref())?;
+            self.settle_group(&snapshot, &rows, hash, &record, document.as_ref())?;
         }
         while let Some((orphan, document)) = present.next_before(None)? {
             self.remove(&orphan, &document)?;
@@ -49,6 +49,7 @@ impl Sweep<'_> {
 
     fn settle_group(
         &mut self,
+        snapshot: &Snapshot<'_>,
         rows: &GenerationRows<'_>,
         group: GroupHash,
         record: &GroupRecord,
@@ -56,10 +57,10 @@ impl Sweep<'_> {
     ) -> Result<(), BuildError> {
         let gives_up = self.given_up.contains(&format!("{group:?}"));
         let rows = GroupRows { rows, group, counters: &self.context.counters };
-        let settled = settle(self.context, self.runner, &rows, record, present, gives_up)
+        let settled = settle(self.context, snapshot, self.runner, &rows, record, present, gives_up)
             .map_err(|error| interruption(&group, error))?;
         self.part.operations.extend(settled.operation);
-        self.part.rows.extend(settled.row);
+        self.part.rows.extend(settled.rows);
         self.part.faults.extend(settled.fault);
         self.part.blocked.extend(settled.is_blocked.then_some(group));
         self.part.reduce_attempts += settled.attempts;

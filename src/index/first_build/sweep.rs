@@ -17,8 +17,10 @@ use super::super::context::{Context, same_name};
 use super::super::counters::add;
 use super::super::faults::Subject;
 use super::super::group::{GroupReduce, plan_output, subject};
+use super::super::ordered_key::keyed_group;
 use super::super::planned::GivenUp;
 use super::super::records::{GroupRecord, GroupResult, decode, encode};
+use super::super::reference::Listing;
 use super::super::tree::{TreeBuilder, TreeError};
 use super::{BuildError, helpers};
 use crate::script::{Fault, Runner, STACK_BYTES};
@@ -253,6 +255,7 @@ impl Sweep<'_> {
             return Err(BuildError::Thread);
         }
         let (mut result, body) = reduce.finish(built.result).map_err(interrupted)?;
+        let mut listing = Listing::new(self.context, body.as_deref());
         self.part.reduce_attempts += reduce.attempts;
         self.part.reduce_faults += reduce.faults;
         match plan_output(self.context, &hash, present, body) {
@@ -261,13 +264,17 @@ impl Sweep<'_> {
                 self.part.reduce_faults += 1;
                 self.part.blocked.push(hash);
                 result = GroupResult::Fault(fault);
+                listing.withdraw();
             }
         }
         let record = GroupRecord { count: built.count, height: built.height, result, ..record };
-        if let GroupResult::Fault(fault) = &record.result {
-            self.part.faults.push((subject(&record), Some(fault.clone())));
-        }
+        self.part.reduce_faults += u64::from(listing.fault().is_some());
+        let fault = if let GroupResult::Fault(fault) = &record.result { Some(fault) } else { listing.fault() };
+        self.part.faults.extend(fault.map(|fault| (subject(&record), Some(fault.clone()))));
         self.part.groups += 1;
+        let key = keyed_group(self.context.generation, &record.key, &hash);
+        self.part.rows.push(RowChange::Put { family: Family::ReduceKeys, key, value: Vec::new() });
+        self.part.rows.extend(listing.rows(self.context.generation, &hash));
         self.part.rows.push(RowChange::Put { family: Family::ReduceGroups, key: row, value: encode(&record) });
         Ok(())
     }

@@ -17,7 +17,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 
-pub(crate) use build::TreeBuilder;
+pub(crate) use build::{Built, TreeBuilder};
 pub(crate) use update::{Change, Changes, Tree, Updated, update};
 
 use crate::script::Fault;

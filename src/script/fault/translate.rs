@@ -148,6 +148,7 @@ fn by_end(ended: Ended, state: &State) -> Finding {
             .hint("it is tried again by itself; if it stays, let the script do less")
             .transient(),
         Ended::Stopped => Finding::new("the call was stopped").transient(),
+        Ended::Unread => Finding::new("a document that the call loads could not be read").transient(),
     }
 }
 

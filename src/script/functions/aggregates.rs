@@ -83,6 +83,7 @@ fn each(
         Some(path) => cell.at(path, &mut look),
         None => look(cell),
     };
+    state.note_path(values, path);
     if let Some(list) = values.read_lock::<List>() {
         state.charge_elements(list.len())?;
         return list.cells().try_for_each(at);
@@ -199,6 +200,7 @@ fn each_value(
     path: Option<&str>,
     mut take: impl FnMut(Dynamic) -> Result<bool>,
 ) -> Result<()> {
+    state.note_path(values, path);
     let elements = super::operators::array(values).unwrap_or_default();
     state.charge_elements(elements.len())?;
     for element in elements {

@@ -38,14 +38,13 @@ pub(in crate::script) fn register(engine: &mut Engine, state: &Rc<State>) {
         once(&mut s.settings.borrow_mut().output, "output", name)
     });
     let s = Rc::clone(state);
-    engine.register_fn("reference", move |pattern: Dynamic| {
-        at_top_level(&s, "reference")?;
-        let pattern = text_of(&pattern, "reference")?;
-        if pattern.is_empty() || pattern.len() > PATTERN_BYTES_MAX || pattern.chars().any(char::is_control) {
-            let message = format!("a reference pattern has 1 to {PATTERN_BYTES_MAX} bytes and no control characters");
-            return Err(failure_with(message, "reference(\"sales/{Product}/{Month}\")"));
-        }
-        once(&mut s.settings.borrow_mut().reference, "reference", pattern.to_string())
+    engine.register_fn("reference", move |pattern: Dynamic| reference(&s, &pattern));
+    let s = Rc::clone(state);
+    engine.register_fn("reference", move |pattern: Dynamic, collection: Dynamic| {
+        let name = collection_name(&text_of(&collection, "reference")?)?;
+        reference(&s, &pattern)?;
+        s.settings.borrow_mut().reference_collection = Some(name);
+        Ok::<(), Failure>(())
     });
 }
 
@@ -58,6 +57,16 @@ fn source(state: &State, collection: &Dynamic, function: String) -> Result<(), F
     }
     settings.sources.push((name, function));
     Ok(())
+}
+
+fn reference(state: &State, pattern: &Dynamic) -> Result<(), Failure> {
+    at_top_level(state, "reference")?;
+    let pattern = text_of(pattern, "reference")?;
+    if pattern.is_empty() || pattern.len() > PATTERN_BYTES_MAX || pattern.chars().any(char::is_control) {
+        let message = format!("a reference pattern has 1 to {PATTERN_BYTES_MAX} bytes and no control characters");
+        return Err(failure_with(message, "reference(\"sales/{Product}/{Month}\")"));
+    }
+    once(&mut state.settings.borrow_mut().reference, "reference", pattern.to_string())
 }
 
 fn at_top_level(state: &State, function: &str) -> Result<(), Failure> {
@@ -80,19 +89,24 @@ fn once(setting: &mut Option<String>, function: &str, value: String) -> Result<(
     }
 }
 
+/// The rule that a collection's name breaks.
+pub(in crate::script) fn collection_rule(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        Some("is empty")
+    } else if name.len() > NAME_BYTES_MAX {
+        Some("is longer than 256 bytes")
+    } else if name.chars().any(char::is_control) {
+        Some("has control characters")
+    } else if name.starts_with('@') {
+        Some("begins with @, which is reserved")
+    } else {
+        None
+    }
+}
+
 /// A collection's name by the rules.
 fn collection_name(name: &str) -> Result<String, Failure> {
     let shown: String = name.chars().take(80).collect();
-    let rule = if name.is_empty() {
-        "is empty"
-    } else if name.len() > NAME_BYTES_MAX {
-        "is longer than 256 bytes"
-    } else if name.chars().any(char::is_control) {
-        "has control characters"
-    } else if name.starts_with('@') {
-        "begins with @, which is reserved"
-    } else {
-        return Ok(name.to_owned());
-    };
+    let Some(rule) = collection_rule(name) else { return Ok(name.to_owned()) };
     Err(failure_with(format!("the collection name {shown:?} {rule}"), "use a plain name such as \"Orders\""))
 }

@@ -32,12 +32,14 @@ fn register_fields(engine: &mut Engine, state: &Rc<State>, names: &BTreeSet<Stri
         let (s, field) = (Rc::clone(state), name.clone());
         engine.register_get(name, move |object: &mut Object| {
             s.charge_elements(object.width())?;
+            s.note_read(object, &field);
             object.get(&field)
         });
     }
     let s = Rc::clone(state);
     engine.register_indexer_get(move |object: &mut Object, name: ImmutableString| {
         s.charge_elements(object.width())?;
+        s.note_read(object, &name);
         object.get(&name)
     });
     let s = Rc::clone(state);

@@ -8,6 +8,7 @@ pub(super) mod dates;
 pub(super) mod definition;
 pub(super) mod document;
 pub(super) mod emit;
+pub(super) mod load;
 pub(super) mod numbers;
 pub(super) mod operators;
 pub(super) mod sort;

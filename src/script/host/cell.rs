@@ -85,6 +85,11 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// Whether there is no value, which null is.
+    pub(in crate::script) fn is_missing(&self) -> bool {
+        matches!(self, Cell::Missing)
+    }
+
     /// Decodes a scalar.
     pub(in crate::script) fn scalar(self) -> Scalar<'a> {
         match self {

@@ -50,6 +50,14 @@ impl List {
         Ok(Self { source: Source::Encoded(bytes.into()), spans: spans.into() })
     }
 
+    /// The JSON text it lies in, with the stretch of its first element, where it has one.
+    pub(in crate::script) fn first_place(&self) -> Option<(&Rc<str>, Span)> {
+        match &self.source {
+            Source::Json(text) => Some((text, *self.spans.first()?)),
+            Source::Encoded(_) => None,
+        }
+    }
+
     pub(in crate::script) fn len(&self) -> usize {
         self.spans.len()
     }

@@ -26,6 +26,7 @@ pub(in crate::script) struct Object {
 enum Body {
     Json {
         text: Rc<str>,
+        span: Span,
         fields: Rc<[Field]>,
     },
     Encoded {
@@ -50,7 +51,8 @@ impl Object {
     pub(in crate::script) fn document(body: &str, about: About) -> Option<Self> {
         let text: Rc<str> = body.into();
         let fields = json::fields(&text)?.into();
-        Some(Self { body: Body::Json { text, fields }, about: Some(Rc::new(about)) })
+        let span = Span { start: 0, end: u32::try_from(text.len()).ok()? };
+        Some(Self { body: Body::Json { text, span, fields }, about: Some(Rc::new(about)) })
     }
 
     /// An object inside JSON text.
@@ -59,7 +61,7 @@ impl Object {
         for field in &mut fields {
             *field = Field { name: field.name.moved(span.start), value: field.value.moved(span.start) };
         }
-        Some(Self { body: Body::Json { text: Rc::clone(text), fields: fields.into() }, about: None })
+        Some(Self { body: Body::Json { text: Rc::clone(text), span, fields: fields.into() }, about: None })
     }
 
     /// An object inside canonical bytes.
@@ -70,6 +72,37 @@ impl Object {
     /// The document's id and so on; `None` for parts.
     pub(in crate::script) fn about(&self) -> Option<&About> {
         self.about.as_deref()
+    }
+
+    /// The text that it lies in, where it is JSON text that no script has changed.
+    pub(in crate::script) fn text(&self) -> Option<&Rc<str>> {
+        self.place().map(|(text, _)| text)
+    }
+
+    /// The same with the stretch of it.
+    pub(in crate::script) fn place(&self) -> Option<(&Rc<str>, Span)> {
+        match &self.body {
+            Body::Json { text, span, .. } => Some((text, *span)),
+            _ => None,
+        }
+    }
+
+    /// Whether there is such a field.
+    pub(in crate::script) fn has(&self, name: &str) -> bool {
+        match &self.body {
+            Body::Json { text, fields, .. } => fields.iter().any(|field| is_name(field.name.of(text), name)),
+            Body::Encoded { bytes, span } => encoding::field(slice(bytes, *span), name).is_some(),
+            Body::Changed(map) => map.contains_key(name),
+        }
+    }
+
+    /// The same document, its collection spelled like this.
+    pub(in crate::script) fn named(&self, collection: &ImmutableString) -> Self {
+        let about = self.about.as_ref().map(|about| {
+            let (id, metadata) = (about.id.clone(), Rc::clone(&about.metadata));
+            Rc::new(About { id, collection: collection.clone(), metadata })
+        });
+        Self { body: self.body.clone(), about }
     }
 
     /// The number of fields that a look-up may pass, for charging.
@@ -84,7 +117,7 @@ impl Object {
     /// A field's value; `()` where there is none.
     pub(in crate::script) fn get(&self, name: &str) -> Result<Dynamic, Failure> {
         match &self.body {
-            Body::Json { text, fields } => {
+            Body::Json { text, fields, .. } => {
                 let found = fields.iter().rev().find(|field| is_name(field.name.of(text), name));
                 if let Some(field) = found {
                     return json_value(text, field.value);
@@ -128,7 +161,7 @@ impl Object {
     /// The fields as a map; nested arrays and objects stay undecoded.
     pub(in crate::script) fn to_map(&self) -> Result<Map, Failure> {
         match &self.body {
-            Body::Json { text, fields } => fields
+            Body::Json { text, fields, .. } => fields
                 .iter()
                 .filter_map(|field| Some((json::unescape(field.name.of(text))?, field.value)))
                 .map(|(name, value)| Ok((name.as_ref().into(), json_value(text, value)?)))
@@ -146,7 +179,7 @@ impl Object {
     /// The names of the fields, in code-point order, each once.
     pub(in crate::script) fn names(&self) -> BTreeSet<Cow<'_, str>> {
         match &self.body {
-            Body::Json { text, fields } => fields.iter().filter_map(|f| json::unescape(f.name.of(text))).collect(),
+            Body::Json { text, fields, .. } => fields.iter().filter_map(|f| json::unescape(f.name.of(text))).collect(),
             Body::Encoded { bytes, span } => match Reader::new(slice(bytes, *span)).item() {
                 Some(Item::Object(fields)) => fields.map(|(name, _)| Cow::Borrowed(name)).collect(),
                 _ => BTreeSet::new(),
@@ -158,7 +191,7 @@ impl Object {
     /// The object as a cell, for encoding and aggregates.
     pub(in crate::script) fn cell(&self) -> Cell<'_> {
         match &self.body {
-            Body::Json { text, fields } => Cell::Fields { text, fields },
+            Body::Json { text, fields, .. } => Cell::Fields { text, fields },
             Body::Encoded { bytes, span } => Cell::Encoded(slice(bytes, *span)),
             Body::Changed(map) => Cell::Map(map),
         }

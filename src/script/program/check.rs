@@ -8,11 +8,16 @@ use std::collections::BTreeSet;
 use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
 use super::super::fault::Finding;
+use super::super::functions::definition::collection_rule;
 use super::rewrite::ROLES;
 use super::words;
+use crate::id::lower;
 
 /// Parameters of one function.
 const PARAMETERS_MAX: usize = 16;
+
+/// Collections that one index may load from.
+const LOADS_MAX: usize = 64;
 
 /// Checks a text's tree.
 ///
@@ -72,6 +77,47 @@ fn node(path: &[ASTNode], own: &BTreeSet<(String, usize)>) -> Option<Finding> {
     }
 }
 
+/// The collections that `load` names, each once by its lower-cased name.
+///
+/// # Errors
+/// A call whose collection is not a plain name, known before the script runs.
+pub(in crate::script) fn loads(ast: &AST) -> Result<Vec<String>, Finding> {
+    let mut names: Vec<String> = Vec::new();
+    let mut found = None;
+    ast.walk(&mut |path| {
+        let (arguments, collection, position) = match path.last() {
+            Some(ASTNode::Expr(Expr::FnCall(call, position)) | ASTNode::Stmt(Stmt::FnCall(call, position)))
+                if call.name == "load" =>
+            {
+                (call.args.len(), call.args.get(1), *position)
+            }
+            Some(ASTNode::Expr(Expr::MethodCall(call, position))) if call.name == "load" => {
+                (call.args.len() + 1, call.args.first(), *position)
+            }
+            _ => return true,
+        };
+        match collection {
+            Some(Expr::StringConstant(name, _)) if arguments == 2 => match collection_rule(name) {
+                Some(rule) => found = Some(Finding::at(position, format!("the collection name {name:?} {rule}"))),
+                None if names.iter().any(|known| lower(known) == lower(name)) => {}
+                None => names.push(name.to_string()),
+            },
+            _ => {
+                let finding = Finding::at(position, "load needs an id and the name of a collection, written out");
+                found = Some(
+                    finding
+                        .hint("the index must know which collections it follows: load(order.Company, \"Companies\")"),
+                );
+            }
+        }
+        if names.len() > LOADS_MAX {
+            found = Some(Finding::at(position, format!("an index loads from {LOADS_MAX} collections at most")));
+        }
+        found.is_none()
+    });
+    found.map_or(Ok(names), Err)
+}
+
 /// Functions that put something into what they are called on.
 const FILLERS: [&str; 9] = ["push", "append", "insert", "pad", "splice", "set", "mixin", "fill_with", "concat"];
 
@@ -92,12 +138,6 @@ pub(in crate::script) fn fills_containers(ast: &AST) -> bool {
 }
 
 fn known(name: &str, arguments: usize, position: Position, own: &BTreeSet<(String, usize)>) -> Option<Finding> {
-    if name == "load" {
-        return Some(
-            Finding::at(position, "load is not supported yet")
-                .hint("emit from both collections under one key instead (a multi-map index)"),
-        );
-    }
     if words::is_native(name) || own.contains(&(name.to_owned(), arguments)) {
         return None;
     }

@@ -11,6 +11,7 @@ use super::super::fault::Finding;
 use super::super::state::State;
 use super::super::{Fault, Limits, Program, Source, SourceCollection, Texts};
 use super::text::Text;
+use crate::id::lower;
 
 /// Map scripts of one index.
 const MAPS_MAX: usize = 64;
@@ -57,19 +58,43 @@ impl Program {
                 .hint("add `fn reduce(key, values) { … }`, or remove the output and query the index")
                 .into_fault(first));
         }
-        if reference.is_some() && output.is_none() {
-            return Err(Finding::new("`reference` without `output`: there are no documents to refer to")
-                .hint("add `output(\"Name\")`")
-                .into_fault(first));
-        }
         if output.is_some() && sources.iter().any(|source| source.collection == SourceCollection::All) {
             return Err(Finding::new("an index over ALL_DOCS can have no output: it would feed on its own results")
                 .hint("name the collections: source(\"Orders\")")
                 .into_fault(first));
         }
-        let signature = signature(&compiled);
-        Ok(Self { sources, output, reference, has_reduce, has_finish, loads: Vec::new(), signature, texts, limits })
+        let reference_collection =
+            setting(&compiled, "reference", |text| text.settings().reference_collection.clone())?;
+        let (loads, signature) = (loads(&compiled)?, signature(&compiled));
+        Ok(Self {
+            sources,
+            output,
+            reference,
+            reference_collection,
+            has_reduce,
+            has_finish,
+            loads,
+            signature,
+            texts,
+            limits,
+        })
     }
+}
+
+/// The collections that the maps load from, each once.
+fn loads(compiled: &Compiled) -> Result<Vec<String>, Fault> {
+    if let Some(text) = compiled.reduce.as_ref().filter(|text| !text.loads().is_empty()) {
+        return Err(Finding::new("load works in map functions only")
+            .hint("put what `reduce` needs into the value that map emits")
+            .into_fault(text.label()));
+    }
+    let mut names: Vec<String> = Vec::new();
+    for name in compiled.maps.iter().flat_map(Text::loads) {
+        if !names.iter().any(|known| lower(known) == lower(name)) {
+            names.push(name.clone());
+        }
+    }
+    Ok(names)
 }
 
 fn sources(compiled: &Compiled) -> Result<Vec<Source>, Fault> {

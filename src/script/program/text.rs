@@ -20,6 +20,7 @@ pub(in crate::script) struct Text {
     label: String,
     state: Rc<State>,
     settings: Settings,
+    loads: Vec<String>,
     signature: [u8; 16],
 }
 
@@ -33,12 +34,13 @@ impl Text {
         observe(&mut engine, &seen);
         let ast = engine.compile(text).map_err(|error| fault::from_parse_error(&error).into_fault(label))?;
         check::check(&ast).map_err(refuse)?;
+        let loads = check::loads(&ast).map_err(refuse)?;
         engine::equip(&mut engine, state, &seen.borrow().names);
         let functions = rewrite::functions(&ast);
         let settings = Settings::default();
         let signature = seen.borrow().signature();
         let mut compiled =
-            Self { engine, functions, label: label.to_owned(), state: Rc::clone(state), settings, signature };
+            Self { engine, functions, label: label.to_owned(), state: Rc::clone(state), settings, loads, signature };
         let constants = compiled.run_top_level(&ast)?;
         if !constants.is_empty() || check::fills_containers(&ast) {
             engine::watch_variables(&mut compiled.engine, state, constants);
@@ -75,6 +77,11 @@ impl Text {
     /// What the top level declared.
     pub(in crate::script) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The collections that it loads from.
+    pub(in crate::script) fn loads(&self) -> &[String] {
+        &self.loads
     }
 
     /// The hash of the text's tokens.

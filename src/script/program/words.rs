@@ -18,6 +18,7 @@ const FUNCTIONS: &[&str] = &[
     "is_empty",
     "is_number",
     "len",
+    "load",
     "max",
     "min",
     "month",

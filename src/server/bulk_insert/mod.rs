@@ -137,16 +137,18 @@ impl Insert {
         })
     }
 
-    /// Puts what waits into a commit, after the one in hand.
+    /// Puts what waits into a commit, after the one in hand. It is read while that one is written.
     async fn begin_commit(&mut self, running: &Running) -> Result<(), ApiError> {
-        self.end_commit(running).await?;
         self.waiting_bytes = 0;
         let waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
-            return Ok(());
+            return self.end_commit(running).await;
         }
-        let (first, limits) = (self.stored, self.host.settings.limits.clone());
-        let writes = self.host.blocking(move || read_all(&waiting, first, &limits)).await?;
+        let first = self.stored + self.commit.as_ref().map_or(0, |(_, documents)| *documents);
+        let limits = self.host.settings.limits.clone();
+        let read = self.host.blocking(move || read_all(&waiting, first, &limits)).await;
+        self.end_commit(running).await?;
+        let writes = read?;
         let documents = writes.len() as u64;
         let lease = Arc::clone(&self.lease);
         let commit =

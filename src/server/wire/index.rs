@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::definition::{lock_name, priority_name};
+use super::fault::phase_name;
 use super::node::{Empty, Metadata};
 use super::stats::{running_status, state};
 use super::text::time;
 use crate::index::definition::IndexDefinition;
-use crate::index::status::{FaultRecord, IndexPhase, IndexState, IndexStatus, SourceStatus};
-use crate::script::{Phase, Texts};
+use crate::index::status::{FaultRecord, IndexState, IndexStatus, SourceStatus};
+use crate::script::Fault;
 use crate::server::json_body::BodyShape;
 
 /// The body of `PUT …/indexes`.
@@ -143,7 +144,7 @@ pub(crate) struct IndexStats {
     entries_count: u64,
     errors_count: u64,
     source_type: &'static str,
-    referenced_collections: [String; 0],
+    referenced_collections: Vec<String>,
     is_invalid_index: bool,
     memory: Option<u64>,
     last_batch_stats: Option<u64>,
@@ -173,6 +174,12 @@ pub(crate) struct IndexError {
     document: String,
     action: &'static str,
     error: String,
+    script: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    function: Option<String>,
+    message: String,
+    hint: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -196,43 +203,9 @@ pub(crate) struct Staleness {
     staleness_reasons: Vec<String>,
 }
 
-/// Treepie's own: how far an index has come, and when it will be there.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct Progress {
-    name: String,
-    /// The index whose place this one is to take.
-    replaces: Option<String>,
-    state: &'static str,
-    status: &'static str,
-    /// `Mapping`, `Reducing`, `Swapping` or `Live`.
-    phase: &'static str,
-    is_building: bool,
-    is_stale: bool,
-    lag: u64,
-    documents_per_second: f64,
-    seconds_left: Option<f64>,
-    entries: u64,
-    groups: u64,
-    map_errors: u64,
-    reduce_errors: u64,
-    last_run: Option<String>,
-    sources: Vec<SourceProgress>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct SourceProgress {
-    collection: Option<String>,
-    watermark: u64,
-    lag: u64,
-}
-
 /// The kind of an index. A script says it by having a `reduce`.
-pub(crate) fn kind_of(definition: &IndexDefinition) -> &'static str {
-    let Texts { maps, reduce } = &definition.texts;
-    let has_reduce = |text: &String| text.lines().any(|line| line.trim_start().starts_with("fn reduce"));
-    if reduce.is_some() || maps.iter().any(has_reduce) { "MapReduce" } else { "Map" }
+pub(crate) fn kind_of(status: &IndexStatus) -> &'static str {
+    if status.is_map_reduce { "MapReduce" } else { "Map" }
 }
 
 impl<T> Results<T> {
@@ -243,9 +216,9 @@ impl<T> Results<T> {
 
 impl Definition {
     pub(crate) fn new(definition: IndexDefinition, status: &IndexStatus) -> Self {
-        let kind = kind_of(&definition);
+        let reference = status.reference.as_ref();
         Self {
-            kind,
+            kind: kind_of(status),
             source_type: "Documents",
             lock_mode: lock_name(status.lock),
             archived_data_processing_behavior: None,
@@ -254,8 +227,8 @@ impl Definition {
             output_reduce_to_collection: status.output.clone().or(definition.output),
             deployment_mode: None,
             reduce_output_index: None,
-            pattern_for_output_reduce_to_collection_references: definition.reference_pattern,
-            pattern_references_collection_name: definition.reference_collection,
+            pattern_for_output_reduce_to_collection_references: reference.map(|reference| reference.pattern.clone()),
+            pattern_references_collection_name: reference.map(|reference| reference.collection.clone()),
             configuration: Empty {},
             additional_sources: Empty {},
             additional_assemblies: [],
@@ -268,7 +241,7 @@ impl Definition {
 }
 
 impl IndexStats {
-    pub(crate) fn new(definition: IndexDefinition, status: IndexStatus) -> Self {
+    pub(crate) fn new(status: IndexStatus) -> Self {
         Self {
             map_attempts: status.map_attempts,
             map_successes: status.map_attempts.saturating_sub(status.map_faults),
@@ -279,10 +252,10 @@ impl IndexStats {
             reduce_attempts: status.reduce_attempts,
             reduce_successes: status.reduce_attempts.saturating_sub(status.reduce_faults),
             reduce_errors: status.reduce_faults,
-            kind: kind_of(&definition),
+            kind: kind_of(&status),
             reduce_output_collection: status.output,
-            reduce_output_reference_pattern: definition.reference_pattern,
-            pattern_references_collection_name: definition.reference_collection,
+            reduce_output_reference_pattern: status.reference.as_ref().map(|reference| reference.pattern.clone()),
+            pattern_references_collection_name: status.reference.map(|reference| reference.collection),
             mapped_per_second_rate: status.documents_per_second,
             reduced_per_second_rate: 0.0,
             max_number_of_outputs_per_document: 0,
@@ -300,7 +273,7 @@ impl IndexStats {
             entries_count: status.entries,
             errors_count: status.map_faults.saturating_add(status.reduce_faults),
             source_type: "Documents",
-            referenced_collections: [],
+            referenced_collections: status.loads,
             is_invalid_index: status.state == IndexState::Error,
             memory: None,
             last_batch_stats: None,
@@ -324,13 +297,10 @@ impl CollectionProgress {
 
 impl IndexError {
     pub(crate) fn new(record: FaultRecord) -> Self {
-        let action = match record.fault.phase {
-            Phase::Definition => "Definition",
-            Phase::Map => "Map",
-            Phase::Reduce => "Reduce",
-            Phase::Finish => "Finish",
-        };
-        Self { timestamp: time(record.at_micros), document: record.subject, action, error: record.fault.to_string() }
+        let (action, error) = (phase_name(record.fault.phase), record.fault.to_string());
+        let Fault { script, line, column, function, message, hint, .. } = record.fault;
+        let (timestamp, document) = (time(record.at_micros), record.subject);
+        Self { timestamp, document, action, error, script, line, column, function, message, hint }
     }
 }
 
@@ -350,38 +320,5 @@ impl Staleness {
             format!("{lag} changes of collection '{name}' after etag {} are not taken in yet.", source.watermark)
         });
         Self { is_stale: status.stale, staleness_reasons: reasons.collect() }
-    }
-}
-
-impl Progress {
-    pub(crate) fn new(status: IndexStatus) -> Self {
-        let lags = status.sources.iter().map(|source| source.lag);
-        Self {
-            replaces: status.replaces,
-            state: state(status.state),
-            status: running_status(status.state),
-            phase: match status.phase {
-                IndexPhase::Mapping => "Mapping",
-                IndexPhase::Reducing => "Reducing",
-                IndexPhase::Swapping => "Swapping",
-                IndexPhase::Live => "Live",
-            },
-            is_building: status.building,
-            is_stale: status.stale,
-            lag: lags.fold(0, u64::saturating_add),
-            documents_per_second: status.documents_per_second,
-            seconds_left: status.seconds_left,
-            entries: status.entries,
-            groups: status.groups,
-            map_errors: status.map_faults,
-            reduce_errors: status.reduce_faults,
-            last_run: status.last_run_micros.map(time),
-            sources: status
-                .sources
-                .into_iter()
-                .map(|it| SourceProgress { collection: it.collection, watermark: it.watermark, lag: it.lag })
-                .collect(),
-            name: status.name,
-        }
     }
 }

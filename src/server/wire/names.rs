@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -33,3 +33,12 @@ pub(crate) struct SeededIdentity {
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Identities(pub(crate) BTreeMap<String, u64>);
+
+/// Last numbers to be set, and then those that hold.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(crate) struct Seeds {
+    pub(crate) identities: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub(crate) force: bool,
+}

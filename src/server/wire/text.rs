@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
+use serde_json::value::RawValue;
 
 /// Appends a JSON string.
 pub(crate) fn write_string(text: &str, into: &mut Vec<u8>) {
@@ -11,6 +12,11 @@ pub(crate) fn write_string(text: &str, into: &mut Vec<u8>) {
         into.truncate(before);
         into.extend_from_slice(b"\"\"");
     }
+}
+
+/// JSON text that stands in an answer as it is; null where it is none, which the database's own never is.
+pub(crate) fn raw(json: String) -> Box<RawValue> {
+    RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// Appends the digits of a number.

@@ -106,6 +106,13 @@ pub enum Operation {
         /// What the present version must be.
         expected: Expected,
     },
+    /// Writes nothing: the commit is refused unless the document is in the expected version.
+    Check {
+        /// The document.
+        id: DocumentId,
+        /// What the present version must be.
+        expected: Expected,
+    },
 }
 
 /// One change of an index row or a `meta` row.
@@ -218,5 +225,10 @@ pub enum OperationResult {
         etag: Option<u64>,
         /// The change vector of the tombstone, where there was a document.
         change_vector: Option<String>,
+    },
+    /// The document was in the expected version, and was left as it is.
+    Checked {
+        /// The id as asked for.
+        id: String,
     },
 }

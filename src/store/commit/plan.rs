@@ -85,6 +85,11 @@ impl Planner<'_> {
                     let author = Writer { author: commit.author, operation: index };
                     self.delete(state, &mut plan, author, id, expected)?;
                 }
+                Operation::Check { id, expected } => {
+                    let present = state.version(self.engine, id.lower())?;
+                    check_expected(id, expected, present.as_deref())?;
+                    plan.results.push(OperationResult::Checked { id: id.as_str().to_owned() });
+                }
             }
         }
         if !internal {
@@ -259,6 +264,12 @@ impl Writer {
                 owner.map_or(Ok(()), |claim| Err(owned(id, claim)))
             }
             Author::Index(index) => {
+                // A reference document must not take an id that another index's results may need.
+                let artificial =
+                    state.claims.of_id(id.lower()).filter(|claim| collection.is_some() && claim.owner != index);
+                if let Some(claim) = artificial {
+                    return Err(owned(id, claim));
+                }
                 if let Some(number) = collection {
                     match claim(number) {
                         Some(claim) if claim.owner == index => {}

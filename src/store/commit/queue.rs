@@ -214,7 +214,7 @@ fn size(commit: &Commit) -> usize {
             };
             3 * (ROW + id) + document.body.len() + document.metadata.len()
         }
-        Operation::Delete { id, .. } => 3 * (ROW + id.lower().len()),
+        Operation::Delete { id, .. } | Operation::Check { id, .. } => 3 * (ROW + id.lower().len()),
     });
     let rows = commit.rows.iter().map(|row| match row {
         RowChange::Put { key, value, .. } => ROW + key.len() + value.len(),

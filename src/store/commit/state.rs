@@ -113,9 +113,9 @@ impl State {
         let mut lowers = Vec::new();
         for operation in group.iter().flat_map(|request| &request.commit.operations) {
             match operation {
-                Operation::Put { id: PutId::Given(id) | PutId::MustBeNew(id), .. } | Operation::Delete { id, .. } => {
-                    lowers.push(id.lower());
-                }
+                Operation::Put { id: PutId::Given(id) | PutId::MustBeNew(id), .. }
+                | Operation::Delete { id, .. }
+                | Operation::Check { id, .. } => lowers.push(id.lower()),
                 Operation::Put { id: PutId::ServerSide(_), .. } => {}
             }
         }

@@ -2,8 +2,30 @@
 
 use std::io::Write as _;
 
-use super::StoredDocument;
+use super::{Document, StoredDocument};
 use crate::store::collections::EMPTY;
+
+impl Document {
+    /// Writes the text that [`Document::parse`] takes apart: the properties, then `@metadata` with `@collection` (unless it is
+    /// `@empty`) and the user's own keys.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let (properties, own) = (inside(&self.body), inside(&self.metadata));
+        let mut json = Vec::with_capacity(self.body.len() + self.metadata.len() + self.collection.len() + 64);
+        json.push(b'{');
+        json.extend_from_slice(properties.as_bytes());
+        json.extend_from_slice(if properties.is_empty() { b"" } else { b"," });
+        json.extend_from_slice(b"\"@metadata\":{");
+        if self.collection != EMPTY {
+            json.extend_from_slice(b"\"@collection\":");
+            push_string(&mut json, &self.collection);
+            json.extend_from_slice(if own.is_empty() { b"" } else { b"," });
+        }
+        json.extend_from_slice(own.as_bytes());
+        json.extend_from_slice(b"}}");
+        String::from_utf8_lossy(&json).into_owned()
+    }
+}
 
 impl StoredDocument {
     /// Appends the document as clients read it: its properties, then `@metadata` with `@collection` (unless it is `@empty`), the
@@ -117,7 +139,7 @@ fn push_time(into: &mut Vec<u8>, micros: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::document::{Document, DocumentFlags};
+    use crate::store::document::DocumentFlags;
 
     fn stored(json: &str) -> StoredDocument {
         let Document { collection, metadata, body } = Document::parse(json.as_bytes()).unwrap().document;
@@ -160,6 +182,14 @@ mod tests {
                 r#""@last-modified":"2026-11-30T11:29:51.0138390Z"}}"#
             )
         );
+    }
+
+    #[test]
+    fn a_document_put_together_is_the_same_document() {
+        for json in ["{}", r#"{"@metadata":{"@collection":"C"}}"#, r#"{"n":1.10,"@metadata":{"k":1}}"#, r#"{"a":{}}"#] {
+            let document = Document::parse(json.as_bytes()).unwrap().document;
+            assert_eq!(Document::parse(document.to_json().as_bytes()).unwrap().document, document, "{json}");
+        }
     }
 
     #[test]

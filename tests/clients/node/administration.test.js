@@ -88,6 +88,33 @@ withStore("an index is reset, turned off and on, paused, and deleted with its do
     assert.deepEqual(await counts(store), {});
 });
 
+withStore("an index without reduce is of type Map, and one that loads follows what it loads", async store => {
+    const send = operation => store.maintenance.send(operation);
+    const byAge = { maps: new Set([`source("Users"); fn map(user) { emit(user.age, user.name); }`]), reduce: null };
+    await send(new ravendb.PutIndexesOperation(definition({ ...byAge, outputReduceToCollection: null })));
+    const maps = new Set([`source("Users"); fn map(user) { emit(#{ age: load(user.friend, "Users").age }, #{ n: 1 }); }`]);
+    const friends = { name: "Friends", maps, patternForOutputReduceToCollectionReferences: "ages/{age:000}" };
+    await send(new ravendb.PutIndexesOperation(definition(friends)));
+    await save(store, Object.assign(new User("a"), { age: 30, friend: "users/2" }), "users/1");
+    await save(store, Object.assign(new User("b"), { age: 41, friend: "users/1" }), "users/2");
+    await current(store);
+    assert.deepEqual(await counts(store), { 30: 1, 41: 1 });
+    await save(store, Object.assign(new User("b"), { age: 30, friend: "users/1" }), "users/2");
+    await current(store);
+    assert.deepEqual(await counts(store), { 30: 2 });
+    const session = store.openSession();
+    const reference = await session.include("ReduceOutputs").load("ages/030");
+    assert.equal((await session.load(reference.ReduceOutputs[0])).n, 2);
+    assert.equal(session.advanced.numberOfRequests, 1);
+    const { indexes } = await send(new ravendb.GetStatisticsOperation());
+    assert.deepEqual(indexes.map(index => [index.name, index.type]), [["Ages", "Map"], ["Friends", "MapReduce"]]);
+    const stats = await send(new ravendb.GetIndexStatisticsOperation("Friends"));
+    assert.equal(stats.patternReferencesCollectionName, "AgeCounts/References");
+    const found = await send(new ravendb.GetIndexOperation("Friends"));
+    assert.equal(found.patternForOutputReduceToCollectionReferences, "ages/{age:000}");
+    assert.equal(await send(new ravendb.IndexHasChangedOperation(found)), false);
+});
+
 withStore("a changed definition is a replacement until it takes over, or is cancelled", async store => {
     const send = operation => store.maintenance.send(operation);
     const names = async () => (await send(new ravendb.GetStatisticsOperation())).indexes.map(index => index.name);

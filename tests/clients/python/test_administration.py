@@ -103,6 +103,26 @@ class Administration(StoreTest):
         self.assertIsNone(self.send(GetIndexOperation("Ages")))
         self.assertEqual(self.counts(), {})
 
+    def test_an_index_without_reduce_is_of_type_map_and_one_that_loads_follows_what_it_loads(self):
+        maps = {'source("Users"); fn map(user) { emit(user.age, user.name); }'}
+        self.send(PutIndexesOperation(definition(maps=maps, reduce=None, output_reduce_to_collection=None)))
+        maps = {'source("Users"); fn map(user) { emit(#{ age: load("users/2", "Users").age }, #{ n: 1 }); }'}
+        pattern = {"pattern_for_output_reduce_to_collection_references": "ages/{age:000}"}
+        self.send(PutIndexesOperation(definition(name="Friends", maps=maps, **pattern)))
+        for age in [41, 30]:
+            with self.store.open_session() as session:
+                session.store(User("a", 7), "users/1")
+                session.store(User("b", age), "users/2")
+                session.save_changes()
+            self.current()
+            self.assertEqual(self.counts(), {age: 2})
+            with self.store.open_session() as session:
+                self.assertEqual(len(session.advanced.load_starting_with("ages/", dict)), 1)
+        found = self.send(GetIndexOperation("Friends"))
+        self.assertEqual(found.pattern_for_output_reduce_to_collection_references, "ages/{age:000}")
+        self.assertEqual(found.pattern_references_collection_name, "AgeCounts/References")
+        self.assertEqual(self.send(GetIndexOperation("Ages")).type.value, "Map")
+
     def test_a_changed_definition_is_a_replacement_until_it_takes_over_or_is_cancelled(self):
         names = lambda: [index.name for index in self.send(GetStatisticsOperation()).indexes]
         self.save(User("a", 30))

@@ -1,8 +1,10 @@
 """Sessions, lazy reads, streams, bulk inserts and deletions with the client as it is."""
 
 from ravendb.documents.bulk_insert_operation import BulkInsertOptions
+from ravendb.documents.commands.batches import JsonPatchCommandData
+from ravendb.documents.operations.json_patch import JsonPatchDocument, JsonPatchOperation
 from ravendb.documents.operations.misc import DeleteByQueryOperation
-from ravendb.documents.operations.patch import PatchOperation, PatchRequest
+from ravendb.documents.operations.patch import PatchOperation, PatchRequest, PatchStatus
 from ravendb.documents.operations.statistics import GetCollectionStatisticsOperation
 
 from support import Order, StoreTest, User
@@ -88,6 +90,42 @@ class Documents(StoreTest):
         self.store.operations.send_async(DeleteByQueryOperation("from 'Users'")).wait_for_completion()
         self.assertIsNone(self.load("users/1"))
         self.assertIsNotNone(self.load("orders/1", Order))
+
+    def test_a_document_is_patched_by_json_patch(self):
+        self.save(Order(5, "users/1"), "orders/1")
+        patch = JsonPatchDocument().test("/total", 5).replace("/total", 6).add("/lines", [1]).add("/lines/-", {"n": 2})
+        patch.copy("/customer", "/buyer").move("/lines/0", "/first").remove("/customer")
+        result = self.store.operations.send(JsonPatchOperation("orders/1", patch))
+        self.assertEqual(result.status, PatchStatus.PATCHED)
+        expected = {"total": 6, "lines": [{"n": 2}], "buyer": "users/1", "first": 1}
+        self.assertEqual({key: result.modified_document[key] for key in expected}, expected)
+        result = self.store.operations.send(JsonPatchOperation("orders/1", JsonPatchDocument().test("/total", 6)))
+        self.assertEqual(result.status, PatchStatus.NOT_MODIFIED)
+        for wrong in [JsonPatchDocument().test("/total", 7), JsonPatchDocument().remove("/none")]:
+            with self.assertRaises(Exception):
+                self.store.operations.send(JsonPatchOperation("orders/1", wrong))
+        with self.assertRaises(Exception) as raised:
+            self.store.operations.send(JsonPatchOperation("orders/none", patch))
+        self.assertIn("no such document", str(raised.exception))
+
+    def test_patches_of_a_session_are_json_patches_and_refresh_what_is_loaded(self):
+        self.save(User("a", 3), "users/1")
+        with self.store.open_session() as session:
+            user = session.load("users/1", User)
+            before = session.advanced.get_change_vector_for(user)
+            session.advanced.patch(user, "name", "patched")
+            session.advanced.patch("users/1", "age", 4)
+            session.save_changes()
+            self.assertEqual((user.name, user.age), ("patched", 4))
+            self.assertNotEqual(session.advanced.get_change_vector_for(user), before)
+        found = self.load("users/1")
+        self.assertEqual((found.name, found.age), ("patched", 4))
+        with self.store.open_session() as session:
+            session.store(User("b"), "users/2")
+            session.advanced.defer(JsonPatchCommandData("users/1", JsonPatchDocument().test("/name", "other")))
+            with self.assertRaises(Exception):
+                session.save_changes()
+        self.assertIsNone(self.load("users/2"))
 
     def test_a_script_patch_says_that_it_is_not_supported(self):
         self.save(User("a"), "users/1")

@@ -67,19 +67,6 @@ class Names(StoreTest):
             ids = [id for some in pool.map(fill, range(4)) for id in some]
         self.assertEqual(len(set(ids)), 200)
 
-    def test_the_separator_from_the_server_overrides_the_convention(self):
-        for separator in ["#", "-"]:
-            with self.subTest(separator):
-                self.send(PutClientConfigurationOperation(with_separator(separator)))
-                other = self.open()
-                self.save(User("x"), "users/x", store=other)
-                self.save(User("x"), "users/x", store=other)
-                number = {"#": 1, "-": 33}[separator]
-                self.assertEqual(self.save(User("h"), store=other), f"users{separator}{number}-A")
-                self.assertRegex(self.save(User("i"), "Prefix|", store=other), f"^Prefix{separator}\\d$")
-                found = self.send(GetClientConfigurationOperation()).configuration
-                self.assertEqual(found.identity_parts_separator, separator)
-
     def test_the_server_wide_configuration_holds_until_a_database_has_its_own(self):
         configuration = ClientConfiguration()
         configuration.max_number_of_requests_per_session = 7
@@ -124,6 +111,33 @@ class Names(StoreTest):
             ids = [session.advanced.get_document_id(user) for user in users]
         self.assertEqual((ids[0], ids[2], len(ids[3])), ("users/1", "users/2", 36))
         self.assertRegex(ids[1], r"^users/\d{19}-A$")
+
+
+class Separator:
+    """The samples of the documentation with one separator; the server's goes before the client's."""
+
+    def test_the_separator_from_the_server_overrides_the_convention(self):
+        character = self.character
+        self.send(PutClientConfigurationOperation(with_separator(character)))
+        other = self.open()
+        self.addCleanup(other.close)
+        # Any answer says that there is a configuration.
+        for _ in range(2):
+            with other.open_session() as session:
+                session.load("nothing", User)
+        self.assertEqual(self.save(User("h"), store=other), f"users{character}1-A")
+        self.assertEqual(self.save(User("i"), "Prefix|", store=other), f"Prefix{character}1")
+        self.assertEqual(self.save(User("i"), "users|", store=other), f"users{character}1")
+        found = self.send(GetClientConfigurationOperation()).configuration
+        self.assertEqual(found.identity_parts_separator, character)
+
+
+class Hash(Separator, StoreTest):
+    character = "#"
+
+
+class Dash(Separator, StoreTest):
+    character = "-"
 
 
 class OwnSeparator(StoreTest):

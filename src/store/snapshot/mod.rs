@@ -2,6 +2,8 @@
 //!
 //! Next on the walk: `changes`.
 
+mod shared;
+
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -17,6 +19,8 @@ use super::meta;
 use super::scan::{Cursor, Direction, OwnedRow, Scan};
 use super::{Progress, StoreError};
 use crate::id::{DocumentId, lower};
+
+pub use shared::SharedSnapshot;
 
 /// Where readers look up the names of collections.
 pub(super) type NamesRef<'a> = &'a RwLock<Names>;
