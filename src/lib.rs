@@ -18,7 +18,10 @@
 //! 7. The index compares the emitted entries with those of the document's former version, takes the differences into the reduce
 //!    tree of each group, and makes each changed group's artificial document.
 //! 8. Those go through [`store::commit`] again, together with the index's own rows and its watermark, in one commit.
-//! 9. [`store::changes`] shows them to whoever watches, and to indexes over the output collection.
+//! 9. [`store::changes`] shows them to indexes over the output collection, and to
+//! 10. [`subscription`], which hands them to whoever subscribed, and waits to hear that they arrived.
+//!
+//! [`query`] reads all of this by value: it plans a question in RQL over documents and results of indexes, and runs it.
 //!
 //! What an index did can be doubted: [`index::tryout`] tells what a definition would do, [`index::explain`] why a value is what it
 //! is, and [`index::verify`] computes everything again and compares.
@@ -29,8 +32,8 @@
 //! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
 //! and is all that is left without the cargo feature `server`.
 //!
-//! Arrows between rooms run one way: `settings` → `server` → `database` → `index` → `script` and `store` → `id`, and from
-//! `server` to `access` and `backup`, of which only the latter knows the store. The store
+//! Arrows between rooms run one way: `settings` → `server` → `database` → `subscription` → `query` → `index` → `script` and
+//! `store` → `id`, and from `server` to `access` and `backup`, of which only the latter knows the store. The store
 //! knows nothing of indexes, indexes nothing of HTTP, and only `store` knows about RocksDB and bytes.
 //!
 //! # Invariants worth knowing
@@ -39,6 +42,7 @@
 //! - A batch, and a run of an index, is all there or not at all, also after a crash.
 //! - An index's rows and artificial documents follow from the documents and the definition alone, byte for byte, whatever
 //!   the history. `index::tree` says how.
+//! - A deletion stays in the feed until every index has passed it; a reader that comes later than that is told so.
 //! - A document contributes all of its entries or none. A group that fails has no document.
 
 #![cfg_attr(
@@ -57,6 +61,8 @@ pub mod id;
 #[cfg(feature = "server")]
 pub mod index;
 #[cfg(feature = "server")]
+pub mod query;
+#[cfg(feature = "server")]
 pub mod script;
 #[cfg(feature = "server")]
 pub mod server;
@@ -64,6 +70,8 @@ pub mod server;
 pub mod settings;
 #[cfg(feature = "server")]
 pub mod store;
+#[cfg(feature = "server")]
+pub mod subscription;
 
 #[cfg(feature = "server")]
 pub use database::{Database, DatabaseError, DatabaseSettings};

@@ -49,7 +49,12 @@ impl<'a> Shown<'a> {
 
     /// The document without its metadata, on one line.
     pub(crate) fn body(&self) -> String {
-        json::one_line(&self.members.write(|name| name != "@metadata"))
+        self.without(&["@metadata"])
+    }
+
+    /// The document without some of its members, on one line.
+    pub(crate) fn without(&self, names: &[&str]) -> String {
+        json::one_line(&self.members.write(|name| !names.contains(&name)))
     }
 }
 

@@ -24,8 +24,10 @@ mod list;
 mod load;
 mod output;
 mod put;
+mod query;
 mod serve;
 mod settings;
+mod subscription;
 mod verify;
 mod watch;
 
@@ -70,6 +72,8 @@ enum Command {
     Get(get::Get),
     /// Print documents by prefix or collection
     List(list::List),
+    /// Ask a query
+    Query(query::Query),
     /// Store one document
     Put(put::Put),
     /// Delete documents by id
@@ -90,6 +94,9 @@ enum Command {
     /// Make certificates, and say which get in
     #[command(subcommand)]
     Cert(cert::Cert),
+    /// Create, list, tail, acknowledge and delete subscriptions
+    #[command(subcommand)]
+    Subscription(subscription::Subscription),
     /// Print what a document was made of, and what it feeds
     Explain(explain::Explain),
     /// Compute everything again and compare it with what is stored
@@ -121,6 +128,7 @@ impl Cli {
             Command::Index(command) => command.run().await,
             Command::Get(command) => command.run().await,
             Command::List(command) => command.run().await,
+            Command::Query(command) => command.run().await,
             Command::Put(command) => command.run().await,
             Command::Delete(command) => command.run().await,
             Command::Watch(command) => command.run().await,
@@ -130,6 +138,7 @@ impl Cli {
             Command::Import(command) => command.run().await,
             Command::Key(command) => command.run(),
             Command::Cert(command) => command.run(),
+            Command::Subscription(command) => command.run().await,
             Command::Explain(command) => command.run().await,
             Command::Verify(command) => command.run().await,
         }

@@ -113,7 +113,9 @@ impl Printer {
         let Some(id) = row.id else { return Ok(()) };
         if self.out.for_people() {
             let text = match row.doc {
-                Some(document) if !row.deleted => format!("{id}  {}", Shown::parse(document.get())?.body()),
+                Some(document) if !row.deleted => {
+                    format!("{id}  {}", Shown::parse(document.get())?.without(&["@metadata", "_id", "_rev"]))
+                }
                 _ if row.deleted => format!("{id}  deleted"),
                 _ => id,
             };
@@ -135,7 +137,8 @@ impl Printer {
 }
 
 fn since(text: &str) -> Result<String, String> {
-    if text == "now" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())) {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if text == "now" || text.splitn(2, '-').all(is_number) {
         Ok(text.to_owned())
     } else {
         Err("it must be a sequence number or 'now'".to_owned())

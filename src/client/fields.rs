@@ -8,8 +8,20 @@ use serde_json::value::RawValue;
 pub(super) const METADATA: &str = "@metadata";
 
 /// The keys of metadata that the server sets.
-pub(super) const SERVER_KEYS: [&str; 7] =
-    ["@id", "@change-vector", "@last-modified", "@etag", "@flags", "@index-score", "@projection"];
+pub(super) const SERVER_KEYS: [&str; 11] = [
+    "@id",
+    "@change-vector",
+    "@last-modified",
+    "@etag",
+    "@flags",
+    "@index-score",
+    "@projection",
+    // Of deliveries by a subscription.
+    "@deleted",
+    "@run",
+    "@complete-through",
+    "@previous",
+];
 
 /// The top-level fields of a document, in their order.
 pub(super) type Fields = IndexMap<String, Box<RawValue>>;

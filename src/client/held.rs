@@ -121,6 +121,21 @@ impl<T: Document> Held<T> {
     }
 }
 
+/// Reads a row of a query: a document with its id, or what a query shows of one.
+///
+/// # Errors
+/// It does not fit the type.
+pub(super) fn entity<T: Document>(row: &RawValue, info: &TypeInfo<T>) -> Result<T, String> {
+    let mut fields: Fields = serde_json::from_str(row.get()).map_err(|error| error.to_string())?;
+    let metadata = fields.shift_remove(METADATA);
+    let metadata: Fields = metadata.map_or_else(|| Ok(Fields::new()), |metadata| fields_of(&metadata))?;
+    let id = metadata.get("@id").map(|id| serde_json::from_str::<Option<String>>(id.get()));
+    match id.transpose().map_err(|error| error.to_string())?.flatten() {
+        Some(id) => Held::read(&fields, &id, info).map(|held| held.value),
+        None => from_fields(&fields),
+    }
+}
+
 impl<T: Document> AnyEntity for Held<T> {
     fn fields(&self) -> Result<Fields, String> {
         let mut fields = fields_of(&self.value)?;

@@ -44,6 +44,8 @@ pub(super) struct Call {
     configuration: Option<i64>,
     /// How long the server may take on top of the store's own limit, because it was asked to wait.
     extra_wait: Duration,
+    /// Whether the answer is read piece by piece; then the store's limit is one on each piece.
+    is_streamed: bool,
 }
 
 /// The way to the servers of a store.
@@ -72,7 +74,8 @@ impl Call {
     pub(super) fn new(method: Method, path: impl Into<String>) -> Self {
         let repeatable = method.is_idempotent();
         let (query, extra_wait) = (Vec::new(), Duration::ZERO);
-        Self { method, path: path.into(), query, body: None, repeatable, configuration: None, extra_wait }
+        let is_streamed = false;
+        Self { method, path: path.into(), query, body: None, repeatable, configuration: None, extra_wait, is_streamed }
     }
 
     pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -104,6 +107,12 @@ impl Call {
     fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
+}
+
+/// An answer, read whole or not at all yet.
+enum Reply {
+    Whole(Answer),
+    Open(Response),
 }
 
 /// An answer, read whole.
@@ -173,11 +182,45 @@ impl Transport {
 
     /// Like [`Transport::send`], also when the store is closed.
     pub(super) async fn send_always(&self, call: Call) -> Result<Answer, ClientError> {
+        match self.reply(&call).await? {
+            Reply::Whole(answer) => Ok(answer),
+            Reply::Open(_) => Err(ClientError::Usage("an answer in pieces was asked for as a whole".to_owned())),
+        }
+    }
+
+    /// Sends a request, again where that can do no harm, and leaves the answer to be read with [`Transport::next_chunk`].
+    ///
+    /// # Errors
+    /// As [`Transport::send`].
+    pub(super) async fn open(&self, mut call: Call) -> Result<Response, ClientError> {
+        if self.is_closed() {
+            return Err(ClientError::Closed);
+        }
+        call.is_streamed = true;
+        match self.reply(&call).await? {
+            Reply::Open(response) => Ok(response),
+            Reply::Whole(answer) => Err(answer.wrong("it was read as a whole")),
+        }
+    }
+
+    /// The next piece of an answer; `None` at its end.
+    ///
+    /// # Errors
+    /// The server breaks off, or is silent for as long as one request may take.
+    pub(super) async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, ClientError> {
+        let url = response.url().origin().ascii_serialization();
+        match tokio::time::timeout(self.timeout, response.chunk()).await {
+            Ok(chunk) => chunk.map_err(|error| unanswered(&url, &error)),
+            Err(_) => Err(too_slow(&url, self.timeout)),
+        }
+    }
+
+    async fn reply(&self, call: &Call) -> Result<Reply, ClientError> {
         let mut attempt = 1;
         loop {
             let position = self.preferred.load(Ordering::Relaxed);
-            let (error, asked) = match self.try_once(&call, position).await {
-                Ok(answer) => return Ok(answer),
+            let (error, asked) = match self.try_once(call, position).await {
+                Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
             };
             if !may_repeat(&error, call.repeatable) || attempt >= self.retry.attempts_max {
@@ -192,6 +235,26 @@ impl Transport {
             tokio::time::sleep(pause).await;
             attempt += 1;
         }
+    }
+
+    /// Opens a long answer, which may take as long as it likes once it has begun. Never sent again by itself: the next call
+    /// goes to the next server.
+    pub(super) async fn stream(&self, call: &Call) -> Result<Response, ClientError> {
+        if self.is_closed() {
+            return Err(ClientError::Closed);
+        }
+        let position = self.preferred.load(Ordering::Relaxed);
+        let url = self.url_at(position).to_owned();
+        let wait = self.timeout.saturating_add(call.extra_wait);
+        let error = match tokio::time::timeout(wait, self.request(call, &url).send()).await {
+            Ok(Ok(response)) if response.status().is_success() => return Ok(response),
+            Ok(Ok(response)) => return Err(refused(response, &call.name()).await.0),
+            Ok(Err(error)) => unanswered(&url, &error),
+            Err(_) => ClientError::Unanswered { url, reason: format!("no answer within {wait:?}") },
+        };
+        let next = (position + 1) % self.urls.len();
+        let _ = self.preferred.compare_exchange(position, next, Ordering::Relaxed, Ordering::Relaxed);
+        Err(error)
     }
 
     /// Sends a request once, with a body that is made while it is sent; nothing bounds its time.
@@ -232,13 +295,16 @@ impl Transport {
         request
     }
 
-    async fn try_once(&self, call: &Call, position: usize) -> Result<Answer, (ClientError, Option<Duration>)> {
-        let url = self.url_at(position);
-        let mut request = self.request(call, url).timeout(self.timeout.saturating_add(call.extra_wait));
+    async fn try_once(&self, call: &Call, position: usize) -> Result<Reply, (ClientError, Option<Duration>)> {
+        let (url, limit) = (self.url_at(position), self.timeout.saturating_add(call.extra_wait));
+        let mut request = self.request(call, url);
         if let Some(body) = &call.body {
             request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.clone());
         }
-        answered(request, call, url).await
+        if call.is_streamed {
+            return opened(request, call, url, limit).await.map(Reply::Open);
+        }
+        answered(request.timeout(limit), call, url).await.map(Reply::Whole)
     }
 }
 
@@ -251,6 +317,18 @@ async fn answered(request: RequestBuilder, call: &Call, url: &str) -> Result<Ans
     let headers = response.headers().clone();
     let body = response.bytes().await.map_err(|error| (unanswered(url, &error), None))?;
     Ok(Answer { request: call.name(), headers, body })
+}
+
+/// Sends a request and leaves the answer, once it has begun within `limit`, to be read.
+async fn opened(
+    request: RequestBuilder,
+    call: &Call,
+    url: &str,
+    limit: Duration,
+) -> Result<Response, (ClientError, Option<Duration>)> {
+    let response = tokio::time::timeout(limit, request.send()).await.map_err(|_| (too_slow(url, limit), None))?;
+    let response = response.map_err(|error| (unanswered(url, &error), None))?;
+    if response.status().is_success() { Ok(response) } else { Err(refused(response, &call.name()).await) }
 }
 
 /// The path of something below a database.
@@ -295,6 +373,10 @@ fn unanswered(url: &str, error: &reqwest::Error) -> ClientError {
         return ClientError::NotSent { url, reason };
     }
     ClientError::Unanswered { url, reason }
+}
+
+fn too_slow(url: &str, limit: Duration) -> ClientError {
+    ClientError::Unanswered { url: url.to_owned(), reason: format!("it sent nothing for {limit:?}") }
 }
 
 async fn refused(mut response: Response, request: &str) -> (ClientError, Option<Duration>) {

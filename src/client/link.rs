@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
-use reqwest::Method;
+use reqwest::{Method, Response};
 
 use super::configuration::HeldConfiguration;
 use super::conventions::{Conventions, IdGeneration, id_prefix};
@@ -68,6 +69,21 @@ impl Link {
             self.outdated.store(true, Ordering::Release);
         }
         Ok(answer)
+    }
+
+    /// Sends a request whose answer is read piece by piece.
+    pub(super) async fn open(&self, call: Call) -> Result<Response, ClientError> {
+        self.transport.open(call).await
+    }
+
+    /// The next piece of an answer; `None` at its end.
+    pub(super) async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, ClientError> {
+        self.transport.next_chunk(response).await
+    }
+
+    /// Opens a long answer, once.
+    pub(super) async fn stream(&self, call: Call) -> Result<reqwest::Response, ClientError> {
+        self.transport.stream(&call).await
     }
 
     /// Sends a long request once, with a body that is made while it is sent; nothing bounds its time.

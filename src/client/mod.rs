@@ -61,12 +61,17 @@
 //! [`Session::store`] makes one: `users/33-A` from a range that all sessions of the store share (a `Uuid` gets a UUID). An
 //! integer holds the number alone, of `users/33-A` 33; one that you set yourself, 7, asks for `users/7`.
 //!
+//! # Subscriptions
+//!
+//! A [`SubscriptionWorker`] is told what changes in a collection, those that indexes write too: at least once, in order, with
+//! deletions where they are asked for. `examples/etl.rs` carries a collection into an SQLite database with it.
+//!
 //! # Failures
 //!
 //! [`ClientError::kind`] says who must act. Requests are sent again, after growing pauses, when the server was not reached or
 //! had too much to do, and when its answer was lost but a second run does no harm.
 //!
-//! Next on the walk: `store`, `session`.
+//! Next on the walk: `store`, `session`, `subscriptions`.
 
 mod batch;
 mod bulk_insert;
@@ -85,10 +90,12 @@ mod link;
 mod operations;
 mod patch;
 mod plural;
+mod query;
 mod retry;
 mod session;
 mod shape;
 mod store;
+mod subscriptions;
 
 pub use bulk_insert::BulkInsert;
 pub use configuration::{ClientConfiguration, Configuration};
@@ -99,6 +106,11 @@ pub use error::{ClientError, ErrorKind, Refusal};
 pub use identities::Identities;
 pub use indexes::{IndexDefinition, IndexStats, Indexes, LockMode, Priority};
 pub use patch::{Patch, Patched};
+pub use query::Query;
 pub use retry::RetryPolicy;
 pub use session::{Entity, Loader, Saved, Session};
 pub use store::{DocumentStore, StoreSettings};
+pub use subscriptions::{
+    Batch, Change, Strategy, SubscriptionDefinition, SubscriptionState, SubscriptionWorker, Subscriptions,
+    WorkerOptions,
+};

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::bulk_insert::BulkInsert;
 use super::configuration::Configuration;
-use super::conventions::Conventions;
+use super::conventions::{Conventions, Document};
 use super::credentials::Credentials;
 use super::databases::Databases;
 use super::error::ClientError;
@@ -18,8 +18,10 @@ use super::http::{Answer, Call, Transport};
 use super::identities::Identities;
 use super::indexes::Indexes;
 use super::link::Link;
+use super::query::Query;
 use super::retry::RetryPolicy;
 use super::session::Session;
+use super::subscriptions::Subscriptions;
 
 /// How a store talks to its servers.
 #[derive(Clone, Debug)]
@@ -117,6 +119,25 @@ impl DocumentStore {
         Session::new(Arc::clone(&self.link), self.shared.optimistic_concurrency)
     }
 
+    /// Begins a query in RQL; it is asked by [`Query::stream`], [`Query::all`] or [`Query::count`].
+    ///
+    /// ```no_run
+    /// # use futures_util::TryStreamExt;
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Order { total: f64 }
+    /// # async fn example(store: treepie::client::DocumentStore) -> Result<(), treepie::client::ClientError> {
+    /// let large = store.query::<Order>("from Orders where total > $min order by total desc").parameter("min", 100);
+    /// let mut rows = std::pin::pin!(large.stream());
+    /// while let Some(order) = rows.try_next().await? {
+    ///     assert!(order.total > 100.0);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn query<T: Document>(&self, text: &str) -> Query<T> {
+        Query::new(Arc::clone(&self.link), text)
+    }
+
     /// Begins to store many documents.
     pub fn bulk_insert(&self) -> BulkInsert {
         BulkInsert::new(Arc::clone(&self.link))
@@ -132,6 +153,12 @@ impl DocumentStore {
     #[must_use]
     pub fn identities(&self) -> Identities {
         Identities::new(self.clone())
+    }
+
+    /// The subscriptions of the database.
+    #[must_use]
+    pub fn subscriptions(&self) -> Subscriptions {
+        Subscriptions::new(self.clone())
     }
 
     /// What clients are told.

@@ -21,7 +21,13 @@ impl Database {
     /// Where the script, a name or a rule between indexes refuses it; nothing has changed then.
     pub fn put_index(&self, definition: IndexDefinition) -> Result<bool, DatabaseError> {
         let name = definition.name.clone();
-        self.registry.put(definition).map_err(|error| refused_index(&name, error))
+        let is_new = self.registry.put(definition).map_err(|error| refused_index(&name, error))?;
+        if is_new {
+            let replacement = replacement_of(&name);
+            let told = if self.registry.get(&replacement).is_some() { &replacement } else { &name };
+            self.teller.tell(told, "IndexAdded");
+        }
+        Ok(is_new)
     }
 
     /// Whether putting a definition would change nothing.
@@ -73,7 +79,7 @@ impl Database {
     /// # Errors
     /// Where the storage fails; what is left is deleted when the database is opened again.
     pub fn delete_index(&self, name: &str) -> Result<bool, DatabaseError> {
-        self.registry.delete(name, false).map_err(|error| refused_index(name, error))
+        self.remove_index(name, false)
     }
 
     /// Deletes an index and makes ordinary documents of its artificial ones. Blocking. `false`: there was none.
@@ -81,7 +87,15 @@ impl Database {
     /// # Errors
     /// As [`Database::delete_index`]; the documents are changing over to another definition just now.
     pub fn delete_index_keeping_outputs(&self, name: &str) -> Result<bool, DatabaseError> {
-        self.registry.delete(name, true).map_err(|error| refused_index(name, error))
+        self.remove_index(name, true)
+    }
+
+    fn remove_index(&self, name: &str, keeps_outputs: bool) -> Result<bool, DatabaseError> {
+        let was_there = self.registry.delete(name, keeps_outputs).map_err(|error| refused_index(name, error))?;
+        if was_there {
+            self.teller.tell(name, "IndexRemoved");
+        }
+        Ok(was_there)
     }
 
     /// What is set of an index: whether its definition may change, and how much it gives way to others.
@@ -170,7 +184,11 @@ impl Database {
     /// # Errors
     /// Where there is no such index, or the storage fails.
     pub fn set_index_disabled(&self, name: &str, is_disabled: bool) -> Result<(), DatabaseError> {
-        self.registry.set_disabled(name, is_disabled).map_err(|error| refused_index(name, error))
+        self.registry.set_disabled(name, is_disabled).map_err(|error| refused_index(name, error))?;
+        if is_disabled {
+            self.teller.tell(name, "IndexDemotedToDisabled");
+        }
+        Ok(())
     }
 
     /// Sets whether an index's definition may change. Blocking.
@@ -178,7 +196,9 @@ impl Database {
     /// # Errors
     /// Where there is no such index, or the storage fails.
     pub fn set_index_lock(&self, name: &str, lock: LockMode) -> Result<(), DatabaseError> {
-        self.registry.set_lock(name, lock).map_err(|error| refused_index(name, error))
+        self.registry.set_lock(name, lock).map_err(|error| refused_index(name, error))?;
+        self.teller.tell(name, "LockModeChanged");
+        Ok(())
     }
 
     /// Sets how much an index gives way to others. Blocking.
@@ -186,7 +206,9 @@ impl Database {
     /// # Errors
     /// Where there is no such index, or the storage fails.
     pub fn set_index_priority(&self, name: &str, priority: Priority) -> Result<(), DatabaseError> {
-        self.registry.set_priority(name, priority).map_err(|error| refused_index(name, error))
+        self.registry.set_priority(name, priority).map_err(|error| refused_index(name, error))?;
+        self.teller.tell(name, "PriorityChanged");
+        Ok(())
     }
 
     fn set_paused(&self, name: Option<&str>, is_paused: bool) -> Result<(), DatabaseError> {
@@ -199,6 +221,9 @@ impl Database {
             match self.registry.set_paused(&name, is_paused) {
                 Err(RegistryError::Missing) if wants_all => {} // it was deleted meanwhile
                 result => result.map_err(|error| refused_index(&name, error))?,
+            }
+            if is_paused {
+                self.teller.tell(&name, "IndexPaused");
             }
         }
         Ok(())

@@ -2,18 +2,24 @@
 //!
 //! `requests` reads what a write asks for, `attempts` commits where that takes more than one try, `patch` changes documents
 //! by JSON Patch, `hilo` hands out ranges of ids; `indexes` is what can be done with indexes, `questions` what can be asked
-//! about them; `documents` and `watch` are for programs that embed a database.
+//! about them, `index_news` what happens to them; `documents` and `watch` are for programs that embed a database; `clean_up`
+//! removes the `tombstones` that nobody needs any more.
 //!
 //! Next on the walk: `id`, where a document gets its name, then `store::commit`.
 
 mod attempts;
+mod clean_up;
+mod clock;
 mod documents;
 mod hilo;
+pub(crate) mod index_news;
 mod indexes;
 mod patch;
+mod query;
 mod questions;
 mod requests;
 mod results;
+mod tombstones;
 mod watch;
 
 use std::collections::HashMap;
@@ -28,16 +34,20 @@ use crate::script::{Fault, Limits};
 use crate::store::commit::{Committed, Expected};
 use crate::store::document::Document;
 use crate::store::{ErrorKind, Store, StoreError, StoreSettings};
+use crate::subscription::Subscriptions;
 
 pub(crate) use attempts::Done;
 use attempts::Lines;
+use clean_up::CleanUp;
 use hilo::HiloLines;
+use index_news::Teller;
 use requests::Requests;
 
 pub use documents::Written;
 pub use patch::{JsonPatch, PatchError, PatchStep};
 pub use questions::{Chosen, VerifyOptions};
 pub use results::{IndexResult, ResultRange};
+pub use tombstones::{TombstoneSettings, TombstoneStatus};
 pub use watch::Watch;
 
 /// The settings of a database.
@@ -47,6 +57,8 @@ pub struct DatabaseSettings {
     pub store: StoreSettings,
     /// Bounds of index scripts.
     pub script_limits: Limits,
+    /// How long tombstones are kept.
+    pub tombstones: TombstoneSettings,
 }
 
 /// A database with its running indexes. Cheap to clone; call [`Database::close`] before the last clone goes.
@@ -55,6 +67,9 @@ pub struct Database {
     store: Store,
     registry: Arc<Registry>,
     hilo: Arc<HiloLines>,
+    clean_up: Arc<CleanUp>,
+    teller: Arc<Teller>,
+    subscriptions: Arc<Subscriptions>,
     lines: Arc<Lines>,
     /// Bounds the threads that async callers' identities and patches take.
     attempts: Arc<Semaphore>,
@@ -179,9 +194,19 @@ impl Database {
     /// Where another process has it open, its format is newer, or its storage fails.
     pub fn open(path: &Path, settings: DatabaseSettings) -> Result<Self, DatabaseError> {
         let store = Store::open(path, &settings.store)?;
-        let registry = Registry::open(store.clone(), settings.script_limits)?;
+        // Before anything writes: versions that subscriptions have seen are kept from the first write on.
+        let subscriptions = Arc::new(Subscriptions::open(store.clone(), settings.script_limits.clone())?);
+        let registry = Arc::new(Registry::open(store.clone(), settings.script_limits)?);
+        let clean_up = match CleanUp::start(store.clone(), Arc::clone(&registry), settings.tombstones) {
+            Ok(clean_up) => Arc::new(clean_up),
+            Err(error) => {
+                registry.close();
+                return Err(error.into());
+            }
+        };
         let attempts = Arc::new(Semaphore::new(ATTEMPTS_MAX));
-        Ok(Self { store, registry: Arc::new(registry), hilo: Arc::default(), lines: Arc::default(), attempts })
+        let (hilo, lines, teller) = (Arc::default(), Arc::default(), Arc::default());
+        Ok(Self { store, registry, hilo, clean_up, teller, subscriptions, lines, attempts })
     }
 
     /// Stops the indexes (the run in hand is finished), syncs and closes.
@@ -189,6 +214,7 @@ impl Database {
     /// # Errors
     /// Where the last sync fails.
     pub fn close(&self) -> Result<(), DatabaseError> {
+        self.clean_up.stop();
         self.registry.close();
         Ok(self.store.close()?)
     }
@@ -202,6 +228,11 @@ impl Database {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The subscriptions.
+    pub(crate) fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
     }
 
     /// Writes all of `writes` or nothing; blocks until durable. Identities skip taken numbers.

@@ -19,6 +19,8 @@ pub struct Watch {
     store: Store,
     feed: Feed,
     after: u64,
+    /// The etag that was durable when it began with nothing.
+    begun: u64,
     read: VecDeque<Change>,
     progress: tokio::sync::watch::Receiver<Progress>,
     timer: Runtime,
@@ -33,7 +35,8 @@ impl Database {
         let timer = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let timer = timer.map_err(|error| StoreError::Closed(format!("no timer could be started: {error}")))?;
         let (store, progress) = (self.store.clone(), self.store.watch_progress());
-        Ok(Watch { store, feed, after: since, read: VecDeque::new(), progress, timer })
+        let begun = if since == 0 { store.progress().durable } else { 0 };
+        Ok(Watch { store, feed, after: since, begun, read: VecDeque::new(), progress, timer })
     }
 }
 
@@ -41,7 +44,7 @@ impl Watch {
     /// Blocks until there is a change; `None` after `timeout`. Not from async code.
     ///
     /// # Errors
-    /// Where the storage fails, or the database was closed.
+    /// Where the storage fails, or the database was closed; [`StoreError::Purged`] where deletions after `since` are no longer known.
     pub fn next_change(&mut self, timeout: Duration) -> Result<Option<Change>, DatabaseError> {
         let deadline = std::time::Instant::now() + timeout;
         loop {
@@ -64,6 +67,7 @@ impl Watch {
 
     fn read_through(&mut self, durable: u64) -> Result<(), StoreError> {
         let snapshot = self.store.snapshot();
+        snapshot.check_reader(&self.feed, self.after, self.begun)?;
         for change in snapshot.changes(&self.feed, self.after, durable, Direction::Forward).take(CHANGES_MAX) {
             self.read.push_back(change?);
         }

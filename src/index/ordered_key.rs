@@ -1,15 +1,14 @@
 //! Reduce keys as bytes that sort like the keys: what puts groups, and the entries of map-only indexes, in key order.
 //!
 //! The order is the one of the whole product: null, false, true, numbers by value, strings by code point, arrays element by
-//! element, objects field by field (name, then value; fields by code point). Each value says where it ends, so that no key is the
-//! beginning of another one, and can be read back into the canonical encoding. Part of the format, pinned by golden bytes.
+//! element, objects field by field (name, then value; fields by code point). Each value says where it ends, arrays and objects by
+//! a 0, so that no key is the beginning of another one, and can be read back. Part of the format, pinned by golden bytes.
 //!
 //! | tag | value | then |
 //! | --- | --- | --- |
-//! | 0 | the end of an array or object | |
 //! | 1, 2, 3, 5 | null, false, true, 0 | nothing |
 //! | 4, 6 | number below, above 0 | see `push_magnitude` |
-//! | 7, 8, 9 | string, array, object | escaped text (see `push_text`); elements; tag 7 and name, value |
+//! | 7, 8, 9 | string, array, object | escaped text (see `push_text`); elements; name as a string, value |
 
 use std::fmt::Write as _;
 

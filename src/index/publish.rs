@@ -145,6 +145,7 @@ impl Publish {
             operations: std::mem::take(&mut self.operations),
             rows,
             wait: Wait::Written,
+            complete_through: progress.watermarks.iter().min().filter(|_| progress.phase == PhaseRecord::Live).copied(),
             ..Commit::default()
         })?;
         record.errored |= is_failing;

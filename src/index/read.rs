@@ -19,7 +19,7 @@ use crate::store::snapshot::Snapshot;
 const TIE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A range of keys, as ordered keys; also a part of one can be a bound, for all keys that begin alike.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyBounds {
     pub from: Bound<Vec<u8>>,
     pub to: Bound<Vec<u8>>,

@@ -187,12 +187,16 @@ impl Worker {
         if self.index.has_blocked.load(Ordering::Relaxed) {
             self.look_at_blocked()?;
         }
-        let (next, through) = match self.run_batch()? {
-            Ran::Nothing { through } => (Next::Idle { through }, through),
-            Ran::Batch { through, .. } => (Next::Again, through),
+        let (through, is_idle) = match self.run_batch()? {
+            Ran::Nothing { through } => (through, true),
+            Ran::Batch { through, .. } => (through, false),
         };
+        // What was written since the blocked groups were looked at may have freed one.
+        let looked_through =
+            if self.index.has_blocked.load(Ordering::Relaxed) { self.looked_through } else { u64::MAX };
+        let through = through.min(looked_through);
         self.index.reach(Some(through));
-        Ok(next)
+        Ok(if is_idle { Next::Idle { through } } else { Next::Again })
     }
 
     /// One batch of a live index.

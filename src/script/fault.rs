@@ -25,6 +25,10 @@ pub enum Phase {
     Finish,
     /// While a reference document was made.
     Reference,
+    /// In a subscription's `filter`.
+    Filter,
+    /// In a subscription's `project`.
+    Project,
 }
 
 /// A script's failure.

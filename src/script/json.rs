@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// A stretch of a text, in bytes. Texts are below 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     pub(super) start: u32,
     pub(super) end: u32,
 }
@@ -18,7 +18,7 @@ impl Span {
     }
 
     /// The stretch itself.
-    pub(super) fn of(self, text: &str) -> &str {
+    pub(crate) fn of(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or("")
     }
 
@@ -30,14 +30,14 @@ impl Span {
 
 /// A field of an object: its name with quotes, its value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field {
-    pub(super) name: Span,
-    pub(super) value: Span,
+pub(crate) struct Field {
+    pub(crate) name: Span,
+    pub(crate) value: Span,
 }
 
 /// What a value is, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Null,
     Bool(bool),
     Number,
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 }
 
 /// The kind of a value without space around it.
-pub(super) fn kind(text: &str) -> Option<Kind> {
+pub(crate) fn kind(text: &str) -> Option<Kind> {
     Some(match text.as_bytes().first()? {
         b'n' => Kind::Null,
         b't' => Kind::Bool(true),
@@ -61,7 +61,7 @@ pub(super) fn kind(text: &str) -> Option<Kind> {
 }
 
 /// JSON's white space.
-pub(super) fn is_space(c: char) -> bool {
+pub(crate) fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
@@ -69,7 +69,7 @@ pub(super) fn is_space(c: char) -> bool {
 ///
 /// # Cost
 /// O(length of the text), once; values are passed over, not decoded.
-pub(super) fn fields(text: &str) -> Option<Vec<Field>> {
+pub(crate) fn fields(text: &str) -> Option<Vec<Field>> {
     let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
     let mut fields = Vec::with_capacity(16);
     scan.expect(b'{')?;
@@ -90,11 +90,38 @@ pub(super) fn fields(text: &str) -> Option<Vec<Field>> {
     }
 }
 
+/// The value of an object's field, by the name without escapes.
+///
+/// # Cost
+/// O(length of the text up to the field); no memory unless a name has escapes.
+pub(crate) fn field<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+    let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
+    scan.expect(b'{')?;
+    if scan.next_is(b'}') {
+        return None;
+    }
+    loop {
+        scan.space();
+        let start = scan.at;
+        scan.string()?;
+        let literal = text.get(start..scan.at)?;
+        scan.expect(b':')?;
+        let name = literal.get(1..literal.len() - 1)?;
+        let is_wanted =
+            name == wanted || (name.contains('\\') && unescape(literal).is_some_and(|unescaped| unescaped == wanted));
+        let value = scan.value()?;
+        if is_wanted {
+            return Some(value.of(text));
+        }
+        scan.expect(b',')?;
+    }
+}
+
 /// The elements of an array.
 ///
 /// # Cost
 /// O(length of the text), once.
-pub(super) fn elements(text: &str) -> Option<Vec<Span>> {
+pub(crate) fn elements(text: &str) -> Option<Vec<Span>> {
     let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
     let mut elements = Vec::new();
     scan.expect(b'[')?;
@@ -197,7 +224,7 @@ impl Scan<'_> {
 }
 
 /// The string that a literal (with its quotes) means.
-pub(super) fn unescape(literal: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn unescape(literal: &str) -> Option<Cow<'_, str>> {
     let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {
         return Some(Cow::Borrowed(inner));
@@ -241,7 +268,7 @@ fn escaped(escape: &str) -> Option<(char, &str)> {
 }
 
 /// Writes a string literal. Only what JSON demands is escaped.
-pub(super) fn write_string(value: &str, into: &mut String) {
+pub(crate) fn write_string(value: &str, into: &mut String) {
     into.push('"');
     let mut plain = 0;
     for (i, byte) in value.bytes().enumerate() {

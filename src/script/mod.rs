@@ -4,18 +4,19 @@
 //!
 //! A [`Program`] is a checked definition that any thread may hold; a [`Runner`] is one thread's engine for it.
 //! Values cross this room's border in one canonical encoding ([`encoding`]), so that equal values are equal bytes. The
-//! walk: `program` compiles, `runner` calls, `host` shows documents, `functions` is what scripts can call.
+//! walk: `program` compiles, `runner` calls, `sieve` does both for subscriptions, `host` shows documents, `functions` is what scripts can call.
 
 pub mod encoding;
 mod engine;
 pub mod fault;
 mod functions;
 mod host;
-mod json;
+pub(crate) mod json;
 pub mod number;
 mod problem;
 mod program;
 mod runner;
+pub mod sieve;
 mod state;
 mod watch;
 
@@ -108,6 +109,9 @@ pub struct Source {
     pub function: String,
 }
 
+/// Fields of a key that are properties of the document: name and path, by name.
+pub type PlainKey = Vec<(String, Vec<String>)>;
+
 /// A checked definition. `Send + Sync`.
 #[derive(Debug)]
 pub struct Program {
@@ -125,6 +129,10 @@ pub struct Program {
     pub has_finish: bool,
     /// Collections that `load` names, each once.
     pub loads: Vec<String>,
+    /// The names of the fields of every reduce key, in code-point order; `None` where the scripts alone do not tell.
+    pub key_names: Option<Vec<String>>,
+    /// The fields of the key of every document, where the only map function emits once and properties of the document as they are.
+    pub plain_key: Option<PlainKey>,
     /// A hash of the tokens of all texts: comments and white space do not change it.
     pub signature: [u8; 16],
     texts: Texts,

@@ -189,7 +189,7 @@ fn decoded(bytes: &[u8]) -> Result<Dynamic, super::problem::Failure> {
     encoded_value(&bytes.into(), Span { start: 0, end })
 }
 
-fn encoded(state: &State, value: &Dynamic) -> Result<Vec<u8>, super::problem::Failure> {
+pub(super) fn encoded(state: &State, value: &Dynamic) -> Result<Vec<u8>, super::problem::Failure> {
     let bounds = Bounds { bytes: (state.limits.value_bytes_max, "value_bytes_max"), depth: state.limits.depth_max };
     let mut bytes = Vec::with_capacity(64);
     encode(value, bounds, &mut bytes).map_err(|error| refused("result", &error))?;

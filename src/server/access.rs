@@ -104,8 +104,14 @@ fn key_in(headers: &HeaderMap) -> Option<String> {
 pub(crate) fn need(method: &Method, uri: &Uri) -> Need {
     let path = uri.path();
     let reads = matches!(*method, Method::GET | Method::HEAD);
+    if path == "/databases/_all_dbs" && reads {
+        return Need::Known;
+    }
     if let Some(rest) = path.strip_prefix("/databases/") {
         let (database, below) = rest.split_once('/').unwrap_or((rest, ""));
+        if below.is_empty() && !reads {
+            return Need::Everywhere(Level::Admin);
+        }
         return match query::decode(database, false) {
             Ok(database) => Need::In(database, level_below(method, below)),
             Err(_) => Need::Everywhere(Level::Admin),
@@ -119,16 +125,17 @@ pub(crate) fn need(method: &Method, uri: &Uri) -> Need {
             Need::Known
         }
         "/metrics" if reads => Need::Everywhere(Level::Read),
-        "/topology" if reads => named(uri, Level::Read),
-        "/admin/databases" if reads => named(uri, Level::Admin),
+        "/topology" if reads => named(uri, "name", Level::Read),
+        "/info/tcp" | "/info/remote-task/tcp" if reads => named(uri, "database", Level::Read),
+        "/admin/databases" if reads => named(uri, "name", Level::Admin),
         _ => Need::Everywhere(Level::Admin),
     }
 }
 
-/// A level in the database that the query names.
-fn named(uri: &Uri, level: Level) -> Need {
+/// A level in the database that a parameter of the query names.
+fn named(uri: &Uri, parameter: &str, level: Level) -> Need {
     let query = Query::parse(uri.query().unwrap_or_default());
-    match query.ok().and_then(|query| query.get("name").map(str::to_owned)) {
+    match query.ok().and_then(|query| query.get(parameter).map(str::to_owned)) {
         Some(name) => Need::In(name, level),
         None => Need::Known,
     }
@@ -140,8 +147,10 @@ fn level_below(method: &Method, below: &str) -> Level {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     match (first, below) {
         ("admin", _) => Level::Admin,
-        ("hilo", _) => Level::Write,
-        ("indexes", "indexes/has-changed") => Level::Read,
+        // Whoever reads a subscription moves it, and takes it from others.
+        ("hilo", _) | ("subscriptions", "subscriptions/stream") => Level::Write,
+        ("indexes", "indexes/has-changed" | "indexes/test") => Level::Read,
+        ("indexes", _) if *method == Method::POST && is_results(below) => Level::Read,
         ("indexes", _) if !reads => Level::Admin,
         _ if reads => Level::Read,
         (_, "docs" | "multi_get" | "queries" | "_changes" | "_all_docs" | "_find" | "_bulk_get")
@@ -152,6 +161,11 @@ fn level_below(method: &Method, below: &str) -> Level {
         ("streams", _) if method == Method::POST => Level::Read,
         _ => Level::Write,
     }
+}
+
+/// Whether this is the path of an index's results, `indexes/{name}/results`.
+fn is_results(below: &str) -> bool {
+    matches!(below.split('/').collect::<Vec<_>>().as_slice(), ["indexes", _, "results"])
 }
 
 fn unknown(why: &str) -> ApiError {
@@ -242,6 +256,33 @@ mod tests {
             ("PUT", "/databases/main/indexes/a", in_main(Level::Admin)),
             ("POST", "/databases/main/admin/backup", in_main(Level::Admin)),
             ("GET", "/databases/main/export", in_main(Level::Read)),
+            ("GET", "/databases/main", in_main(Level::Read)),
+            ("PUT", "/databases/main", Need::Everywhere(Level::Admin)),
+            ("DELETE", "/databases/main", Need::Everywhere(Level::Admin)),
+            ("DELETE", "/databases/main/", Need::Everywhere(Level::Admin)),
+            ("GET", "/databases/_all_dbs", Need::Known),
+            ("GET", "/info/tcp", Need::Known),
+            ("GET", "/info/remote-task/tcp?database=main&verify-database=true", in_main(Level::Read)),
+            ("GET", "/databases/main/info/tcp", in_main(Level::Read)),
+            ("GET", "/databases/main/changes", in_main(Level::Read)),
+            ("POST", "/databases/main/_changes?feed=continuous", in_main(Level::Read)),
+            ("POST", "/databases/main/_all_docs", in_main(Level::Read)),
+            ("POST", "/databases/main/_bulk_docs", in_main(Level::Write)),
+            ("POST", "/databases/main/multi_get", in_main(Level::Read)),
+            ("POST", "/databases/main/streams/queries", in_main(Level::Read)),
+            ("PATCH", "/databases/main/json-patch?id=x", in_main(Level::Write)),
+            ("POST", "/databases/main/indexes/test", in_main(Level::Read)),
+            ("POST", "/databases/main/indexes/a%2Fb/results", in_main(Level::Read)),
+            ("PUT", "/databases/main/indexes/a/results", in_main(Level::Admin)),
+            ("GET", "/databases/main/indexes/verify?name=a", in_main(Level::Read)),
+            ("POST", "/databases/main/indexes/verify?name=a", in_main(Level::Admin)),
+            ("POST", "/databases/main/indexes/rollback?name=a", in_main(Level::Admin)),
+            ("GET", "/databases/main/explain?id=x", in_main(Level::Read)),
+            ("GET", "/databases/main/subscriptions", in_main(Level::Read)),
+            ("PUT", "/databases/main/subscriptions", in_main(Level::Write)),
+            ("GET", "/databases/main/subscriptions/stream?name=s", in_main(Level::Write)),
+            ("POST", "/databases/main/subscriptions/ack?name=s", in_main(Level::Write)),
+            ("GET", "/databases/main/admin/tombstones/state", in_main(Level::Admin)),
             ("POST", "/databases/main/import", in_main(Level::Write)),
             ("GET", "/databases/m%61in/docs", in_main(Level::Read)),
             ("GET", "/databases/m%zz/docs", Need::Everywhere(Level::Admin)),

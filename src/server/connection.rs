@@ -14,7 +14,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -29,6 +30,7 @@ use super::node::Node;
 use super::registry::Databases;
 use super::router::{self, Shared};
 use super::settings::{ServerLimits, ServerSettings};
+use super::subscriptions;
 use super::tls::{self, Tls};
 use crate::access::Access;
 use crate::store::Memory;
@@ -44,6 +46,8 @@ const CLOSE_MIN: Duration = Duration::from_secs(1);
 
 /// Requests that are named when they are cut off.
 const CUT_SHOWN: usize = 20;
+/// How long a connection is silent before it is asked whether it is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// How long to wait when the system has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -193,20 +197,25 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(name: "server.nodelay.failed", %error, "a connection keeps small packets back");
         }
+        // A client that vanished without a word is noticed also where nothing is sent to it.
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
+        if let Err(error) = SockRef::from(&stream).set_tcp_keepalive(&keepalive) {
+            tracing::debug!(name: "server.keepalive.failed", %error, "a connection is not watched");
+        }
         let (host, http, watcher) = (Arc::clone(&self.host), self.http.clone(), self.graceful.watcher());
         self.tasks.spawn(async move {
             let _held = (permit, host.counts.connected());
             let Some(tls) = &host.tls else {
-                http.serve(stream, Peer::default(), watcher).await;
-                return;
+                return http.serve(&host, stream, Peer::default(), watcher).await;
             };
             if let Some(stream) = handshake(&host, tls, stream).await {
                 let peer = Peer { certificate: tls::client_certificate(&stream) };
-                http.serve(stream, peer, watcher).await;
+                http.serve(&host, stream, peer, watcher).await;
             }
         });
     }
 
+    /// Waits for requests in hand; tasks of other protocols watch the signal to stop themselves.
     async fn finish(mut self, wait: Duration) {
         if tokio::time::timeout(wait, self.graceful.shutdown()).await.is_err() {
             let in_hand = self.host.list_in_hand();
@@ -221,17 +230,26 @@ impl Connections {
 }
 
 impl Http {
-    /// Serves one connection to its end.
-    async fn serve<S>(self, stream: S, peer: Peer, watcher: Watcher)
+    /// Serves one connection to its end, in what is spoken on it.
+    async fn serve<S>(self, host: &Shared, stream: S, peer: Peer, watcher: Watcher)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        // It holds the first byte; longer reads go past it.
+        let mut stream = BufReader::with_capacity(1, stream);
+        match protocol(host, &mut stream).await {
+            Protocol::Http => {}
+            Protocol::Subscription => {
+                return subscriptions::tcp::serve(Arc::clone(host), Box::new(stream), &peer).await;
+            }
+            Protocol::None => return,
+        }
         let service = self.router.map_request(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
             request
         });
         let service = TowerToHyperService::new(service);
-        let connection = self.builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(name: "http.connection.broken", %error, "a connection broke");
         }
@@ -269,6 +287,28 @@ async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
     let _ = stream.read(&mut [0; 8 * 1024]).await?;
     stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await
+}
+
+/// What is spoken on a connection.
+enum Protocol {
+    Http,
+    Subscription,
+    /// Nothing, and nothing will be.
+    None,
+}
+
+/// Tells by its first byte what is spoken on a connection, within TLS where there is TLS. No HTTP request begins with `{`.
+async fn protocol(host: &Host, stream: &mut (impl AsyncBufRead + Unpin)) -> Protocol {
+    let mut stopping = host.stop_signal();
+    let begun = tokio::select! {
+        begun = tokio::time::timeout(host.settings.limits.head_timeout, stream.fill_buf()) => begun,
+        () = signalled(&mut stopping) => return Protocol::None,
+    };
+    match begun {
+        Ok(Ok([b'{', ..])) => Protocol::Subscription,
+        Ok(Ok([_, ..])) => Protocol::Http,
+        Ok(Ok([]) | Err(_)) | Err(_) => Protocol::None,
+    }
 }
 
 fn builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {

@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use crate::backup::BackupError;
 use crate::database::DatabaseError;
 use crate::id::IdError;
+use crate::query::QueryError;
 use crate::script::Fault;
 use crate::store::document::DocumentError;
 use crate::store::{ErrorKind, StoreError};
@@ -39,7 +40,17 @@ pub(crate) mod names {
     pub(crate) const INVALID_DATA: &str = "System.IO.InvalidDataException";
     pub(crate) const INVALID_OPERATION: &str = "System.InvalidOperationException";
     pub(crate) const NOT_SUPPORTED: &str = "System.NotSupportedException";
+    pub(crate) const QUERY_INVALID: &str = "Raven.Client.Exceptions.InvalidQueryException";
+    pub(crate) const QUERY_PARSE: &str = "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
     pub(crate) const ROUTE: &str = "Raven.Client.Exceptions.Routing.RouteNotFoundException";
+    pub(crate) const SUBSCRIPTION_CLOSED: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionClosedException";
+    pub(crate) const SUBSCRIPTION_INVALID: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInvalidStateException";
+    pub(crate) const SUBSCRIPTION_IN_USE: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInUseException";
+    pub(crate) const SUBSCRIPTION_MISSING: &str =
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionDoesNotExistException";
     pub(crate) const TIMEOUT: &str = "System.TimeoutException";
 }
 
@@ -177,6 +188,7 @@ fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::Caller => StatusCode::BAD_REQUEST,
         ErrorKind::Missing => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Gone => StatusCode::GONE,
         ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Corrupt | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -186,7 +198,7 @@ fn status_of(kind: ErrorKind) -> StatusCode {
 fn type_of(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Caller => names::ARGUMENT,
-        ErrorKind::Missing | ErrorKind::Conflict => names::INVALID_OPERATION,
+        ErrorKind::Missing | ErrorKind::Conflict | ErrorKind::Gone => names::INVALID_OPERATION,
         ErrorKind::Busy => names::BUSY,
         ErrorKind::Corrupt => names::INVALID_DATA,
         ErrorKind::Internal => names::INTERNAL,
@@ -256,6 +268,24 @@ impl From<BackupError> for ApiError {
             // A busy place is nothing that a client should try again by itself: the other backup may take long.
             BackupError::Busy { .. } => Self::new(StatusCode::CONFLICT, names::CONCURRENCY, text),
             _ => Self::new(status_of(kind), type_of(kind), text),
+        }
+    }
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        let message = error.to_string();
+        match error {
+            QueryError::Syntax { .. } => Self::new(StatusCode::BAD_REQUEST, names::QUERY_PARSE, message),
+            QueryError::Unsupported { .. } => Self::new(StatusCode::NOT_IMPLEMENTED, names::NOT_SUPPORTED, message),
+            QueryError::Rule(_) | QueryError::TooLarge(_) => {
+                Self::new(StatusCode::BAD_REQUEST, names::QUERY_INVALID, message)
+            }
+            QueryError::NoIndex { name } => Self::no_index(&name),
+            QueryError::Replaced { .. } => Self::busy(message),
+            QueryError::Cancelled => Self::busy("The server or the database stops, and the query with it."),
+            QueryError::Id(error) => error.into(),
+            QueryError::Store(error) => error.into(),
         }
     }
 }

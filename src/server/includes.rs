@@ -63,22 +63,30 @@ impl Includes {
         for path in &self.paths {
             let mut found = Vec::new();
             walk(&body, path, &mut found);
-            // What is no id names no document.
-            for id in found.into_iter().filter_map(|id| DocumentId::existing(id).ok()) {
-                named.ids.entry(id.lower().to_owned()).or_insert(id);
+            for id in found {
+                named.add(id, self.max)?;
             }
-        }
-        if named.ids.len() > self.max {
-            return Err(ApiError::argument(format!(
-                "The answer would include more than {} documents (includes_max).",
-                self.max
-            )));
         }
         Ok(())
     }
 }
 
 impl Named {
+    /// Adds what may be an id; what is none names no document.
+    ///
+    /// # Errors
+    /// There are more than `max`.
+    pub(crate) fn add(&mut self, id: &str, max: usize) -> Result<(), ApiError> {
+        if let Ok(id) = DocumentId::existing(id) {
+            self.ids.entry(id.lower().to_owned()).or_insert(id);
+        }
+        if self.ids.len() > max {
+            let message = format!("The answer would include more than {max} documents (includes_max).");
+            return Err(ApiError::argument(message));
+        }
+        Ok(())
+    }
+
     /// Writes `{"id":{…}|null,…}`.
     pub(crate) fn write(self, snapshot: &Snapshot<'_>, sink: &mut Sink) -> Result<(), Ended> {
         sink.buffer.push(b'{');

@@ -1,4 +1,5 @@
-//! HTTP: the paths, bodies and status codes of RavenDB's interface, and CouchDB's `_changes`, over Treepie's databases.
+//! HTTP: the paths, bodies and status codes of RavenDB's interface, and CouchDB's `_changes` and `_all_docs`, over Treepie's
+//! databases.
 //!
 //! A request walks from `connection` (accept, limits) through `router` and `observe` (span, errors) to one file per
 //! resource, which leases a database from `registry` and either answers with `json` or streams through `stream`.
@@ -16,6 +17,7 @@ mod collections;
 mod conditions;
 mod configuration;
 mod connection;
+mod couch;
 mod databases;
 mod delete_by_query;
 mod documents;
@@ -23,7 +25,6 @@ mod drain;
 mod error;
 mod explain;
 mod exposure;
-mod feed;
 mod files;
 mod hilo;
 mod host;
@@ -31,6 +32,7 @@ mod identity;
 mod includes;
 mod index_operations;
 mod index_reports;
+mod index_results;
 mod index_test;
 mod index_wait;
 mod indexes;
@@ -38,6 +40,7 @@ mod json;
 mod json_body;
 mod json_patch;
 mod listing;
+mod lull;
 mod metrics;
 mod multi_get;
 mod node;
@@ -45,6 +48,7 @@ mod observe;
 mod operations;
 mod patterns;
 mod progress;
+mod queries;
 mod query;
 mod registry;
 mod router;
@@ -52,7 +56,9 @@ mod settings;
 mod stats;
 mod stream;
 mod streams;
+mod subscriptions;
 mod tls;
+mod tombstones;
 mod transfer;
 mod unsupported;
 mod verify_index;

@@ -20,7 +20,7 @@ use super::host::InHand;
 use super::registry::Lease;
 use super::router::Shared;
 use super::stream::{self, Ended, Outlet, PIECE_BYTES};
-use super::{documents, json, observe, unsupported};
+use super::{documents, json, observe, queries, unsupported};
 use crate::access::Caller;
 
 /// Requests in one.
@@ -49,6 +49,7 @@ pub(crate) struct Reads(Router);
 impl Reads {
     pub(crate) fn new(host: &Shared) -> Self {
         let reads = Router::new().route("/docs", get(documents::get).head(documents::head).post(documents::get_many));
+        let reads = reads.route("/queries", get(queries::get).post(queries::post));
         let reads = Router::new().nest("/databases/{db}", reads);
         let reads = reads.fallback(unsupported::refuse).method_not_allowed_fallback(unsupported::refuse);
         Self(reads.with_state(Shared::clone(host)))

@@ -17,6 +17,7 @@ use tracing::{Instrument, Span, field};
 
 use super::access::{self, Peer};
 use super::conditions;
+use super::couch;
 use super::drain;
 use super::error::ApiError;
 use super::json::CONTENT_TYPE;
@@ -38,6 +39,14 @@ struct ErrorBody<'a> {
     error: String,
     #[serde(flatten)]
     versions: Option<VersionsBody<'a>>,
+    #[serde(flatten)]
+    couch: Option<CouchBody<'a>>,
+}
+
+#[derive(Serialize)]
+struct CouchBody<'a> {
+    error: &'static str,
+    reason: &'a str,
 }
 
 #[derive(Serialize)]
@@ -132,7 +141,9 @@ pub(crate) fn with_body(response: Response, error: &ApiError, uri: &Uri) -> Resp
         actual: versions.actual.as_deref(),
     });
     let (type_name, message) = (error.type_name(), error.message());
-    let body = ErrorBody { url, type_name, message, error: error.detail(), versions };
+    let couch =
+        couch::is_path(uri.path()).then(|| CouchBody { error: couch::error_name(error.status()), reason: message });
+    let body = ErrorBody { url, type_name, message, error: error.detail(), versions, couch };
     let (mut parts, _) = response.into_parts();
     parts.headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
     parts.headers.remove(header::CONTENT_LENGTH);

@@ -28,6 +28,8 @@ pub(crate) struct Operations {
     last: AtomicU64,
     /// By lower-case database and number.
     known: Mutex<BTreeMap<(String, u64), Known>>,
+    /// Rises whenever one changes.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -84,7 +86,21 @@ impl Operations {
             return Err(ApiError::new(StatusCode::CONFLICT, names::CONCURRENCY, message));
         }
         known.insert(key.clone(), Known { turn: 0, kill, state: Progress::Running(0) });
+        host.operations.changes.send_modify(|changes| *changes += 1);
         Ok(Running { host: Shared::clone(host), key, kill: killed })
+    }
+
+    /// Follows changes of operations, all databases' together.
+    pub(crate) fn follow(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// How the operations of a database stand, by number.
+    pub(crate) fn of_database(&self, database: &str) -> Vec<(u64, Progress)> {
+        let lower = database.to_ascii_lowercase();
+        let known = self.known.lock();
+        let theirs = known.range((lower.clone(), 0)..=(lower, u64::MAX));
+        theirs.map(|((_, id), operation)| (*id, operation.state.clone())).collect()
     }
 
     fn set(&self, key: &(String, u64), state: Progress) {
@@ -96,6 +112,7 @@ impl Operations {
         if has_ended {
             forget_oldest(&mut known);
         }
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// Ends an operation, also one whose number was given out and that has not begun.

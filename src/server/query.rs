@@ -41,6 +41,12 @@ impl Query {
         Ok(Self { pairs })
     }
 
+    /// The same parameters behind others, which win.
+    pub(crate) fn behind(self, mut first: Vec<(String, String)>) -> Self {
+        first.extend(self.pairs);
+        Self { pairs: first }
+    }
+
     /// The first value of `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())

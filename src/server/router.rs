@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap, StatusCode, Version};
 use axum::middleware;
-use axum::routing::{MethodRouter, delete, get, patch, post, put};
+use axum::routing::{MethodRouter, get, patch, post, put};
 use axum::{Extension, Router};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -19,9 +19,10 @@ use super::host::Host;
 use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
-    backups, bulk, bulk_insert, changes, collections, configuration, databases, delete_by_query, documents, explain,
-    hilo, identity, index_operations, index_reports, index_test, indexes, json_patch, metrics, multi_get, node,
-    observe, operations, progress, stats, streams, transfer, unsupported, verify_index,
+    backups, bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents,
+    explain, hilo, identity, index_operations, index_reports, index_results, index_test, indexes, json_patch, metrics,
+    multi_get, node, observe, operations, progress, queries, stats, streams, subscriptions, tombstones, transfer,
+    unsupported, verify_index,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -42,10 +43,14 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/cluster/node-info", get(node::node_info))
         .route("/configuration/client", get(configuration::server_wide))
         .route("/admin/configuration/client", put(configuration::put_server_wide))
+        .route("/info/tcp", get(subscriptions::manage::tcp_info))
+        .route("/info/remote-task/tcp", get(subscriptions::manage::tcp_info))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
         .route("/admin/backups", get(backups::list_all))
         .route("/admin/restore", post(backups::restore))
+        .route("/databases/_all_dbs", get(couch::list))
+        .route("/databases/{db}", get(couch::info).put(couch::create).delete(couch::delete))
         .nest("/databases/{db}", database_routes())
         .fallback(unsupported::refuse)
         .method_not_allowed_fallback(unsupported::refuse)
@@ -81,7 +86,11 @@ fn database_routes() -> Router<Shared> {
         .route("/bulk_insert", post(bulk_insert::run))
         .route("/multi_get", post(multi_get::run))
         .route("/streams/docs", get(streams::documents))
-        .route("/queries", delete(delete_by_query::run).fallback(delete_by_query::refuse))
+        .route(
+            "/queries",
+            get(queries::get).post(queries::post).delete(delete_by_query::run).patch(queries::refuse_patch),
+        )
+        .route("/streams/queries", get(queries::stream_get).post(queries::stream_post))
         .route("/operations/next-operation-id", get(operations::next_id))
         .route("/operations/state", get(operations::state))
         .route("/operations/kill", post(operations::kill))
@@ -117,20 +126,47 @@ fn database_routes() -> Router<Shared> {
         .route("/indexes/verify", named().get(verify_index::report).post(verify_index::repair))
         .route("/explain", get(explain::run))
         .route("/indexes/{name}", named().get(indexes::show))
+        .route("/indexes/{name}/results", get(index_results::get).post(index_results::post))
         .route("/hilo/next", get(hilo::next))
         .route("/hilo/return", put(hilo::give_back))
         .route("/identity/next", post(identity::next))
         .route("/identity/seed", post(identity::seed))
         .route("/debug/identities", get(identity::list))
-        .route("/_changes", get(changes::changes))
+        .route("/changes", get(changes::open))
+        .route("/_changes", get(couch::changes).post(couch::post_changes))
+        .route("/_all_docs", get(couch::all_docs).post(couch::post_all_docs))
+        .merge(subscription_routes())
+        .merge(admin_routes())
         .route("/configuration/client", get(configuration::client))
+        .route("/export", get(transfer::export))
+        .route("/import", post(transfer::import))
+        .route("/healthcheck", get(node::database_health))
+}
+
+fn admin_routes() -> Router<Shared> {
+    Router::new()
         .route("/admin/record", get(databases::record_of))
         .route("/admin/backup", get(backups::list).post(backups::take))
         .route("/admin/configuration/client", put(configuration::put_client))
         .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
-        .route("/export", get(transfer::export))
-        .route("/import", post(transfer::import))
-        .route("/healthcheck", get(node::database_health))
+        .route("/admin/tombstones/cleanup", post(tombstones::clean_up))
+        .route("/admin/tombstones/state", get(tombstones::state))
+}
+
+fn subscription_routes() -> Router<Shared> {
+    use subscriptions::{manage, stream};
+
+    Router::new()
+        .route("/subscriptions", get(manage::list).put(manage::put).delete(manage::delete))
+        .route("/subscriptions/update", post(manage::update))
+        .route("/subscriptions/state", get(manage::state))
+        .route("/subscriptions/drop", post(manage::drop_connection))
+        .route("/subscriptions/faults", get(manage::faults))
+        .route("/subscriptions/stream", get(stream::stream))
+        .route("/subscriptions/ack", post(stream::acknowledge))
+        .route("/admin/tasks/state", post(manage::set_task_state))
+        .route("/task", get(manage::task))
+        .route("/info/tcp", get(manage::tcp_info_of))
 }
 
 /// What can be done with an index whose name is the path's last segment; also with one named `stats`. (One named `errors` is deleted by

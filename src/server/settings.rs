@@ -62,6 +62,9 @@ pub struct ServerLimits {
     pub bodies_bytes_max: usize,
     /// Documents that one answer may include by path. Default 10,000.
     pub includes_max: usize,
+    /// Bytes that one query may hold for each of sorting, grouping and telling rows apart; one that needs more is refused.
+    /// Default 64 MiB.
+    pub query_memory_max: usize,
     /// How long a client may take to send a request's head, and a connection may stay idle. Default 60 s.
     pub head_timeout: Duration,
     /// How long a client may pause while it sends a body. Default 30 s.
@@ -118,6 +121,7 @@ impl Default for ServerLimits {
             request_bytes_max: 16 * MIB,
             bodies_bytes_max: 1024 * MIB,
             includes_max: 10_000,
+            query_memory_max: 64 * MIB,
             head_timeout: Duration::from_secs(60),
             body_pause_max: Duration::from_secs(30),
             bulk_insert_pause_max: Duration::from_secs(300),

@@ -17,6 +17,7 @@ use tracing::Span;
 
 use super::error::ApiError;
 use super::host::Host;
+use crate::query::QueryError;
 use crate::store::StoreError;
 
 /// Bytes gathered before a piece is sent.
@@ -111,6 +112,12 @@ impl Outlet {
 }
 
 impl Sink {
+    /// Tells whether the reader has gone, for work that sends nothing for a while.
+    pub(crate) fn watch_reader(&self) -> impl Fn() -> bool + use<> {
+        let sender = self.outlet.sender.clone();
+        move || sender.is_closed()
+    }
+
     /// Sends what has gathered, when there is enough of it.
     pub(crate) fn send_if_full(&mut self) -> Result<(), Ended> {
         if self.buffer.len() < PIECE_BYTES {
@@ -239,6 +246,12 @@ impl From<ApiError> for Ended {
 
 impl From<StoreError> for Ended {
     fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<QueryError> for Ended {
+    fn from(error: QueryError) -> Self {
         Self::Failed(error.into())
     }
 }

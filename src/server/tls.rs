@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use parking_lot::RwLock;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -43,6 +45,8 @@ pub(crate) struct Tls {
 
 struct State {
     config: Arc<ServerConfig>,
+    /// The server's own certificate.
+    certificate: Vec<u8>,
     seen: Seen,
 }
 
@@ -59,8 +63,8 @@ impl Tls {
     /// Reads the files. Blocking.
     pub(crate) fn open(files: TlsFiles) -> io::Result<Self> {
         let seen = look(&files);
-        let config = read(&files)?;
-        Ok(Self { files, state: RwLock::new(State { config, seen }) })
+        let state = read(&files, seen)?;
+        Ok(Self { files, state: RwLock::new(state) })
     }
 
     /// Reads the files again where they have changed. Blocking. `true`: new connections have the new certificate.
@@ -69,9 +73,14 @@ impl Tls {
         if self.state.read().seen == seen {
             return Ok(false);
         }
-        let config = read(&self.files)?;
-        *self.state.write() = State { config, seen };
+        let state = read(&self.files, seen)?;
+        *self.state.write() = state;
         Ok(true)
+    }
+
+    /// The server's certificate in base64; clients speak TLS for subscriptions only where they are told it.
+    pub(crate) fn certificate(&self) -> String {
+        STANDARD.encode(&self.state.read().certificate)
     }
 
     /// Begins TLS on a connection.
@@ -91,16 +100,16 @@ fn look(files: &TlsFiles) -> Seen {
     [&files.certificate, &files.key].map(|file| std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok())
 }
 
-fn read(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
+fn read(files: &TlsFiles, seen: Seen) -> io::Result<State> {
     let bad = |file: &PathBuf, error: &dyn fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {error}", file.display()))
     };
     let certificates = CertificateDer::pem_file_iter(&files.certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| bad(&files.certificate, &error))?;
-    if certificates.is_empty() {
+    let Some(certificate) = certificates.first().map(|certificate| certificate.to_vec()) else {
         return Err(bad(&files.certificate, &"it holds no certificate in PEM"));
-    }
+    };
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| bad(&files.key, &error))?;
     let provider = Arc::new(ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -110,7 +119,7 @@ fn read(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
         .with_single_cert(certificates, key)
         .map_err(|error| bad(&files.key, &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok(State { config: Arc::new(config), certificate, seen })
 }
 
 /// Takes every client whose certificate, where it shows one, is its own.

@@ -6,12 +6,10 @@ use axum::response::{IntoResponse, Response};
 use super::error::{ApiError, names};
 
 /// First segments below `/databases/{db}/` of operations that Treepie does not have, with their names.
-const DATABASE_OPERATIONS: [(&str, &str); 38] = [
-    ("queries", "queries"),
-    ("streams", "streaming queries"),
-    ("subscriptions", "subscriptions"),
+const DATABASE_OPERATIONS: [(&str, &str); 36] = [
+    ("streams", "this stream"),
+    ("subscriptions", "this operation on subscriptions"),
     ("operations", "operations"),
-    ("changes", "the changes websocket; use _changes"),
     ("revisions", "revisions"),
     ("attachments", "attachments"),
     ("counters", "counters"),
@@ -35,7 +33,7 @@ const DATABASE_OPERATIONS: [(&str, &str); 38] = [
     ("indexes/debug", "the debug views of an index"),
     ("info", "RavenDB's TCP protocol"),
     ("studio/sample-data", "sample data"),
-    ("_all_docs", "_all_docs; use docs?startsWith=…"),
+    ("_all_docs/queries", "several queries in one of _all_docs"),
     ("_bulk_docs", "_bulk_docs; use bulk_docs"),
     ("_bulk_get", "_bulk_get; use docs"),
     ("_find", "_find"),
@@ -60,7 +58,7 @@ const SERVER_OPERATIONS: [(&str, &str); 12] = [
     ("/info", "RavenDB's TCP protocol"),
     ("/admin/cluster", "clusters"),
     ("/admin/certificates", "certificates"),
-    ("/_all_dbs", "_all_dbs; use /databases"),
+    ("/_all_dbs", "_all_dbs here; use /databases/_all_dbs"),
 ];
 
 /// Patches by a script in JavaScript, and the way out.
@@ -78,11 +76,12 @@ pub(crate) fn refusal(method: &Method, path: &str) -> ApiError {
         if let Some((_, what)) = DATABASE_OPERATIONS.iter().find(|(operation, _)| is_below(below, operation)) {
             return ApiError::unsupported(what);
         }
-        match (method.as_str(), below) {
-            ("PATCH", "docs") => return ApiError::unsupported(SCRIPT_PATCHES),
-            ("POST", "_changes") => return ApiError::unsupported("filters of _changes in a body"),
-            _ => {}
+        if (method.as_str(), below) == ("PATCH", "docs") {
+            return ApiError::unsupported(SCRIPT_PATCHES);
         }
+    }
+    if method == Method::POST && path.strip_prefix("/databases/").is_some_and(|name| !name.contains('/')) {
+        return ApiError::unsupported("documents at CouchDB's paths; use docs or bulk_docs");
     }
     if let Some((_, what)) = SERVER_OPERATIONS.iter().find(|(operation, _)| is_below(path, operation)) {
         return ApiError::unsupported(what);
@@ -106,10 +105,10 @@ mod tests {
     #[test]
     fn what_ravendb_has_and_treepie_has_not_is_named() {
         for (method, path) in [
-            ("POST", "/databases/x/queries"),
-            ("POST", "/databases/x/streams/queries"),
+            ("GET", "/databases/x/streams/timeseries"),
             ("PATCH", "/databases/x/docs"),
-            ("GET", "/databases/x/_all_docs"),
+            ("POST", "/databases/x/_all_docs/queries"),
+            ("POST", "/databases/x"),
             ("POST", "/admin/databases/disable"),
             ("POST", "/admin/databases/set-lock"),
             ("POST", "/admin/compact"),
@@ -117,7 +116,7 @@ mod tests {
             assert_eq!(status(method, path), 501, "{method} {path}");
         }
         let error = refusal(&Method::POST, "/databases/x/subscriptions");
-        assert_eq!(error.message(), "Treepie does not support subscriptions.");
+        assert_eq!(error.message(), "Treepie does not support this operation on subscriptions.");
     }
 
     #[test]
@@ -127,7 +126,7 @@ mod tests {
             ("PATCH", "/databases/x/collections/stats"),
             ("GET", "/databases/x/queriesx"),
             ("GET", "/"),
-            ("GET", "/databases/x"),
+            ("PATCH", "/databases/x"),
         ] {
             assert_eq!(status(method, path), 404, "{method} {path}");
         }

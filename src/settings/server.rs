@@ -32,6 +32,8 @@ impl Settings {
             Storage::Relaxed => Durability::Relaxed,
         };
         store.memory = Some(Memory::new(self.write_buffer.0, self.block_cache.0));
+        database.tombstones.kept_min = self.tombstones_kept.0;
+        database.tombstones.subscription_idle_max = self.subscription_idle_max.0;
         database.script_limits.operations_max = self.script_operations_max as u64;
         database.script_limits.wall_max = self.script_time_max.0;
         database
@@ -49,6 +51,7 @@ impl Settings {
             request_bytes_max: self.request_max.0,
             bodies_bytes_max: self.bodies_max.0,
             includes_max: self.includes_max,
+            query_memory_max: self.query_memory_max.0,
             head_timeout: self.head_timeout.0,
             body_pause_max: self.body_pause_max.0,
             bulk_insert_pause_max: self.bulk_insert_pause_max.0,

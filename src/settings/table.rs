@@ -8,6 +8,9 @@ use super::Size;
 use super::value::{Duration, Guid, Storage, TrailingSlash, Value};
 use crate::id::check_node_tag;
 
+/// Seconds of a day.
+const DAY: u64 = 86_400;
+
 /// One setting, as the sources of settings see it.
 #[derive(Clone, Copy)]
 pub struct Entry {
@@ -130,6 +133,8 @@ settings! {
     listings_max "listings-max": usize = 64, |count| within(*count, 1, 400);
     /// Documents that one answer may include by path.
     includes_max "includes-max": usize = 10_000, |count| within(*count, 1, 10_000_000);
+    /// Memory that one query may take for each of sorting, grouping and telling rows apart; one that needs more is refused.
+    query_memory_max "query-memory-max": Size = Size(64 << 20), |size| bytes(*size, 1 << 20, 1 << 36);
     /// How long a client may take for a request's head, and a connection may stay idle.
     head_timeout "head-timeout": Duration = seconds(60), |time| span(time, 1, 3_600);
     /// How long a client may pause while it sends a body.
@@ -144,6 +149,11 @@ settings! {
     wait_max "wait-max": Duration = seconds(3_600), |time| span(time, 1, 86_400);
     /// How long requests in hand may go on after the server was told to stop.
     shutdown_max "shutdown-max": Duration = seconds(30), |time| span(time, 0, 3_600);
+    /// For so long deletions are kept for readers of the feed that the server does not know; 0s keeps them only for indexes
+    /// and subscriptions.
+    tombstones_kept "tombstones-kept": Duration = days(14), |time| span(time, 0, 36_500 * DAY);
+    /// A subscription that nobody has used for so long holds no deletions back any more, and is told when it comes back.
+    subscription_idle_max "subscription-idle-max": Duration = days(90), |time| span(time, 0, 36_500 * DAY);
     /// Operations of one call of a script.
     script_operations_max "script-operations-max": usize = 1_000_000, |count| within(*count, 1_000, 1_000_000_000);
     /// Wall time of one call of a script: a safety net.
@@ -172,6 +182,10 @@ fn span(time: &Duration, least_seconds: u64, most_seconds: u64) -> Result<(), St
 
 const fn seconds(seconds: u64) -> Duration {
     Duration(time::Duration::from_secs(seconds))
+}
+
+const fn days(days: u64) -> Duration {
+    seconds(days * DAY)
 }
 
 #[expect(clippy::ref_option, reason = "a rule takes the kind of its setting")]
@@ -213,5 +227,8 @@ mod tests {
         let limits = crate::script::Limits::default();
         assert_eq!(own.database.script_limits.operations_max, limits.operations_max);
         assert_eq!(own.database.script_limits.wall_max, limits.wall_max);
+        let tombstones = crate::database::DatabaseSettings::default().tombstones;
+        assert_eq!(own.database.tombstones.kept_min, tombstones.kept_min);
+        assert_eq!(own.database.tombstones.subscription_idle_max, tombstones.subscription_idle_max);
     }
 }

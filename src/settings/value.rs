@@ -25,11 +25,11 @@ pub(super) trait Value: Sized {
     fn write(&self) -> Option<String>;
 }
 
-/// A time: `30s`, `5m`, `1h`, `250ms`.
+/// A time: `250ms`, `30s`, `5m`, `1h`, `14d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duration(pub time::Duration);
 
-const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 impl FromStr for Duration {
     type Err = String;
@@ -40,7 +40,7 @@ impl FromStr for Duration {
         let unit = UNITS.iter().find(|(name, _)| *name == unit.trim_start());
         let millis = unit.and_then(|(_, millis)| number.parse::<u64>().ok()?.checked_mul(*millis));
         let read = millis.map(|millis| Self(time::Duration::from_millis(millis)));
-        read.ok_or_else(|| "must be a number with ms, s, m or h: 30s".to_owned())
+        read.ok_or_else(|| "must be a number with ms, s, m, h or d: 30s".to_owned())
     }
 }
 
@@ -198,12 +198,14 @@ mod tests {
 
     #[test]
     fn times_are_read_and_written_alike() {
-        for (text, millis) in [("0ms", 0), ("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("1h", 3_600_000)] {
+        for (text, millis) in
+            [("0ms", 0), ("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("1h", 3_600_000), ("14d", 1_209_600_000)]
+        {
             let read: Duration = text.parse().unwrap();
             assert_eq!((read.0.as_millis(), read.to_string()), (millis, text.to_owned()));
         }
         assert_eq!("90 s".parse::<Duration>().map(|time| time.to_string()), Ok("90s".to_owned()));
-        for text in ["", "s", "-1s", "1.5s", "1d", "99999999999999999999h", "1"] {
+        for text in ["", "s", "-1s", "1.5s", "1w", "99999999999999999999h", "1"] {
             assert!(text.parse::<Duration>().is_err(), "{text}");
         }
     }

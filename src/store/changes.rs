@@ -3,7 +3,7 @@
 //! Next on the walk: the rooms that follow it, `index::worker` and `subscription`.
 
 use super::StoreError;
-use super::codec::{self, ChangeRecord, CollectionChangeRecord};
+use super::codec::{self, ChangeRecord, CollectionChangeRecord, RunRecord};
 use super::keyspace::{self, CollectionNumber, Family};
 use super::scan::Scan;
 use super::snapshot::NamesRef;
@@ -19,6 +19,17 @@ pub struct Change {
     pub id: String,
     /// The collection, spelled as when it was first used.
     pub collection: String,
+    /// The run that wrote it, where an index did.
+    pub run: Option<Run>,
+}
+
+/// One commit of an index: what it wrote became visible together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The last etag of the commit: rises from run to run.
+    pub number: u64,
+    /// The etag of the sources through which the results are complete; `None` in the middle of a build.
+    pub complete_through: Option<u64>,
 }
 
 /// What happened to the document.
@@ -75,22 +86,27 @@ impl Iterator for Changes<'_> {
 fn decode_collection_row(key: &[u8], value: &[u8], collection: &str) -> Result<Change, StoreError> {
     let corrupt = |detail: &dyn std::fmt::Display| StoreError::corrupt(Family::Collections, key, detail);
     let (_, etag) = keyspace::decode_collection_change(key).ok_or_else(|| corrupt(&"the key has no etag"))?;
-    let record = codec::decode_borrowed::<CollectionChangeRecord<'_>>(value).map_err(|error| corrupt(&error))?;
-    Ok(change(etag, &record, collection))
+    let (record, run) =
+        codec::decode_pair::<CollectionChangeRecord<'_>, RunRecord>(value).map_err(|error| corrupt(&error))?;
+    Ok(change(etag, &record, collection, run))
 }
 
 fn decode_row(key: &[u8], value: &[u8], names: NamesRef<'_>) -> Result<Change, StoreError> {
     let corrupt = |detail: &dyn std::fmt::Display| StoreError::corrupt(Family::Changes, key, detail);
     let etag = keyspace::decode_change(key).ok_or_else(|| corrupt(&"the key is no etag"))?;
-    let record = codec::decode_borrowed::<ChangeRecord<'_>>(value).map_err(|error| corrupt(&error))?;
+    let (record, run) = codec::decode_pair::<ChangeRecord<'_>, RunRecord>(value).map_err(|error| corrupt(&error))?;
     let names = names.read();
     let collection = names
         .name(CollectionNumber(record.collection))
         .ok_or_else(|| corrupt(&format!("there is no collection {}", record.collection)))?;
-    Ok(change(etag, &record.change, collection))
+    Ok(change(etag, &record.change, collection, run))
 }
 
-fn change(etag: u64, record: &CollectionChangeRecord<'_>, collection: &str) -> Change {
+fn change(etag: u64, record: &CollectionChangeRecord<'_>, collection: &str, run: Option<RunRecord>) -> Change {
     let kind = if record.deleted { ChangeKind::Delete } else { ChangeKind::Put };
-    Change { etag, kind, id: record.id.to_owned(), collection: collection.to_owned() }
+    let run = run.map(|RunRecord { number, complete_through }| Run {
+        number,
+        complete_through: (complete_through > 0).then_some(complete_through),
+    });
+    Change { etag, kind, id: record.id.to_owned(), collection: collection.to_owned(), run }
 }

@@ -54,6 +54,20 @@ pub fn decode_borrowed<'a, T: BorrowDecode<'a, ()>>(bytes: &'a [u8]) -> Result<T
     whole(bincode::borrow_decode_from_slice(bytes, CONFIG), bytes)
 }
 
+/// Decodes a record that another may follow; `None` where nothing does.
+pub(super) fn decode_pair<'a, A, B>(bytes: &'a [u8]) -> Result<(A, Option<B>), CodecError>
+where
+    A: BorrowDecode<'a, ()>,
+    B: BorrowDecode<'a, ()>,
+{
+    let (first, read) =
+        bincode::borrow_decode_from_slice(bytes, CONFIG).map_err(|error| CodecError(error.to_string()))?;
+    match bytes.get(read..) {
+        None | Some([]) => Ok((first, None)),
+        Some(rest) => decode_borrowed(rest).map(|second| (first, Some(second))),
+    }
+}
+
 /// Decodes the beginning of a record: `T` is what its first fields are.
 pub(super) fn decode_beginning<'a, T: BorrowDecode<'a, ()>>(bytes: &'a [u8]) -> Result<T, CodecError> {
     match bincode::borrow_decode_from_slice(bytes, CONFIG) {
@@ -115,6 +129,15 @@ pub(super) struct CollectionChangeRecord<'a> {
 pub(super) struct ChangeRecord<'a> {
     pub(super) change: CollectionChangeRecord<'a>,
     pub(super) collection: u32,
+}
+
+/// Stands behind a record of `collections` or `changes` that an index wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(super) struct RunRecord {
+    /// The last etag of the commit, which is the run's number.
+    pub(super) number: u64,
+    /// The etag of the sources through which the index had taken everything in; 0 where that is not known.
+    pub(super) complete_through: u64,
 }
 
 /// `tombstones`.
@@ -209,6 +232,21 @@ mod tests {
         assert_eq!(hex(&encode(&change)), "0103612f31");
         assert_eq!(hex(&encode(&ChangeRecord { change, collection: 251 })), "0103612f31fbfb00");
         assert_eq!(hex(&encode(&TombstoneRecord { etag: 250 })), "fa");
+        assert_eq!(hex(&encode(&RunRecord { number: 7, complete_through: 300 })), "07fb2c01");
+    }
+
+    #[test]
+    fn a_run_may_follow_a_change() {
+        type Pair<'a> = (CollectionChangeRecord<'a>, Option<RunRecord>);
+
+        let change = CollectionChangeRecord { deleted: false, id: "a/1" };
+        let mut bytes = encode(&change);
+        assert_eq!(decode_pair(&bytes), Ok::<Pair<'_>, _>((change.clone(), None)));
+        let run = RunRecord { number: 9, complete_through: 0 };
+        encode_into(&run, &mut bytes);
+        assert_eq!(decode_pair(&bytes), Ok::<Pair<'_>, _>((change, Some(run))));
+        bytes.push(0);
+        assert!(decode_pair::<CollectionChangeRecord<'_>, RunRecord>(&bytes).is_err());
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub(super) struct Collections {
     table: Vec<Collection>,
     /// Collections whose rows differ from the database's.
     changed: BTreeSet<u32>,
+    /// Collections with changes that were not yet told to those who follow them.
+    touched: BTreeSet<u32>,
 }
 
 impl Collections {
@@ -151,7 +153,13 @@ impl Collections {
         if let Some(collection) = index(number).and_then(|index| self.table.get_mut(index)) {
             collection.counts = counts;
             self.changed.insert(number.0);
+            self.touched.insert(number.0);
         }
+    }
+
+    /// Takes the collections whose counts were set since the last call.
+    pub(super) fn take_touched(&mut self) -> Vec<CollectionNumber> {
+        std::mem::take(&mut self.touched).into_iter().map(CollectionNumber).collect()
     }
 
     pub(super) fn name(&self, number: CollectionNumber) -> &str {

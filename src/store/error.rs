@@ -11,6 +11,8 @@ pub enum ErrorKind {
     Missing,
     /// Somebody else was first, or it belongs to somebody else.
     Conflict,
+    /// It was there and is not kept any more.
+    Gone,
     /// Not now; ask again.
     Busy,
     /// Stored data is damaged.
@@ -70,6 +72,17 @@ pub enum StoreError {
         collection: String,
         /// Which of the commit's operations, from 0.
         operation: usize,
+    },
+    /// A reader of the feed wants to go on where deletions are no longer kept.
+    #[error(
+        "the deletions after etag {since} are not all known any more: tombstones through etag {through} were cleaned up; \
+         read everything anew, from 0, or go on after {through} without them"
+    )]
+    Purged {
+        /// The etag after which the reader wanted to go on.
+        since: u64,
+        /// The etag from which on deletions are complete.
+        through: u64,
     },
     /// A condition or a bound of the commit does not hold.
     #[error("{0}")]
@@ -133,6 +146,7 @@ impl StoreError {
             | Self::Owned { .. }
             | Self::Foreign { .. }
             | Self::Condition(_) => ErrorKind::Conflict,
+            Self::Purged { .. } => ErrorKind::Gone,
             Self::Busy(_) | Self::InUse { .. } => ErrorKind::Busy,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
             Self::Storage(error) if error.kind() == rocksdb::ErrorKind::Corruption => ErrorKind::Corrupt,

@@ -19,6 +19,10 @@ pub(super) const COLLECTION: &str = "store/collection/";
 pub(super) const CLAIM: &str = "store/claim/";
 /// Before the lower-cased names of identities.
 pub(super) const IDENTITY: &str = "store/identity/";
+/// The etag of the newest tombstone that was removed, u64; with `/` and a collection's lower-cased name that of the collection.
+pub(super) const PURGED: &str = "store/purged";
+/// Before the numbers of indexes: how complete what they wrote is.
+pub(super) const COMPLETE: &str = "store/complete/";
 /// Before names of configuration values.
 pub(super) const CONFIGURATION: &str = "store/configuration/";
 
@@ -32,9 +36,19 @@ pub(super) fn claim(lower_collection: &str) -> String {
     format!("{CLAIM}{lower_collection}")
 }
 
+/// The row that says through which etag of its sources an index's results are complete, and with which of its runs.
+pub(super) fn complete(owner: u32) -> String {
+    format!("{COMPLETE}{owner:010}")
+}
+
 /// The row of an identity.
 pub(super) fn identity(key: &str) -> String {
     format!("{IDENTITY}{key}")
+}
+
+/// The row that says which tombstones of a collection were removed.
+pub(super) fn purged(lower_collection: &str) -> String {
+    format!("{PURGED}/{lower_collection}")
 }
 
 /// The row of a configuration value.
@@ -56,5 +70,7 @@ mod tests {
             [collection("users"), claim("out"), identity("users|"), configuration("client")],
             ["store/collection/users", "store/claim/out", "store/identity/users|", "store/configuration/client"]
         );
+        assert_eq!([PURGED, &purged("users")], ["store/purged", "store/purged/users"]);
+        assert_eq!(complete(7), "store/complete/0000000007");
     }
 }

@@ -21,10 +21,13 @@ mod figures;
 mod format;
 pub mod keyspace;
 mod meta;
+pub(crate) mod previous;
 pub mod probe;
+pub mod purge;
 pub mod scan;
 mod settings;
 pub mod snapshot;
+pub mod span;
 mod verify;
 
 use std::path::Path;
@@ -43,8 +46,10 @@ pub use probe::{Probe, Step};
 pub use settings::{Durability, StoreSettings};
 
 use crate::id::{IdRules, IdentityName};
-use commit::{Commit, Committed, Committer, Progression, Queue, Request, Shared};
+use changes::Feed;
+use commit::{Bells, Commit, Committed, Committer, Progression, Queue, Request, Shared};
 use coordinator::{Coordinator, Embedded};
+use previous::Keeper;
 use probe::Counters;
 use snapshot::{SharedSnapshot, Snapshot};
 
@@ -105,6 +110,8 @@ impl Store {
             engine,
             queue: Queue::default(),
             progression: Progression::new(Progress { written: last, durable: last }),
+            bells: Bells::default(),
+            keepers: parking_lot::RwLock::default(),
             names: parking_lot::RwLock::default(),
             tally: probe::Tally::default(),
             rules: parking_lot::RwLock::new(Arc::new(settings.id_rules.clone())),
@@ -205,6 +212,29 @@ impl Store {
     /// Wakes every thread in [`Store::wait_written_above`] (an index was added, stopped or deleted).
     pub fn wake(&self) {
         self.inner.shared.progression.wake();
+    }
+
+    /// Follows a feed from async code: the receiver changes when the feed has new durable changes.
+    pub(crate) fn follow(&self, feed: &Feed) -> tokio::sync::watch::Receiver<()> {
+        match feed {
+            Feed::All => self.inner.shared.bells.follow(None),
+            Feed::Collection(name) => self.inner.shared.bells.follow(Some(&crate::id::lower(name))),
+        }
+    }
+
+    /// Keeps, from now on, versions of a collection through `seen_through` for a reader when they are overwritten or deleted.
+    /// Blocks while the group in hand is written: what is read after this call is kept.
+    pub(crate) fn keep_previous(&self, keeper: Keeper) {
+        let mut keepers = self.inner.shared.keepers.write();
+        match keepers.iter_mut().find(|known| known.reader == keeper.reader) {
+            Some(known) => *known = keeper,
+            None => keepers.push(keeper),
+        }
+    }
+
+    /// Keeps nothing more for a reader.
+    pub(crate) fn forget_previous(&self, reader: u64) {
+        self.inner.shared.keepers.write().retain(|keeper| keeper.reader != reader);
     }
 
     /// Tells the probe of the settings, where there is one, that an index has reached a step.

@@ -127,6 +127,10 @@ impl Snapshot<'_> {
             count.last_etag = count.last_etag.max(etag);
             let subject = format!("the tombstone of '{id}' in collection {}", collection.0);
             self.verify_feed_rows(collection.0, etag, &subject, findings)?;
+            let purged = self.purged_in(collection)?;
+            if etag <= purged {
+                findings.add(format!("{subject} has etag {etag}, and all through {purged} were removed"));
+            }
             if let Some(document) = self.row(Family::Documents, id.as_bytes())? {
                 let header = codec::decode_beginning::<DocumentHeader<'_>>(&document)
                     .map_err(|error| StoreError::corrupt(Family::Documents, id.as_bytes(), error))?;

@@ -2,17 +2,18 @@
 //!
 //! Beside each figure stands the limit it is held against, measured in the same run with as little code as possible around it.
 //! `workload` makes the documents, `limits` measures the bare limits, `server` is the child under test, `http` talks to it,
-//! `updates` times single changes, `swap` a changed definition, `soundness` verifies and fails, `names` the ways to name
-//! documents, `report` prints. Run by
-//! `scripts/bench`.
+//! `updates` times single changes, `swap` a changed definition, `queries` asks, `soundness` verifies and fails, `names` the
+//! ways to name documents, `subscriptions` what workers are given, `report` prints. Run by `scripts/bench`.
 #![allow(clippy::cast_precision_loss, reason = "figures for people, far below 2⁵²")]
 
 mod http;
 mod limits;
 mod names;
+mod queries;
 mod report;
 mod server;
 mod soundness;
+mod subscriptions;
 mod swap;
 mod updates;
 mod workload;
@@ -97,7 +98,9 @@ fn measure(
     for (script, bare) in scripts.iter().zip(bare_map) {
         build(&server, orders, script, bare, report)?;
     }
-    updates::measure(&server, orders, arguments.updates, bare_sync, report)?;
+    queries::measure(&server, orders, report)?;
+    updates::measure(&server, orders, arguments.updates, bare_sync.clone(), report)?;
+    subscriptions::measure(&server, orders, arguments.updates, &bare_sync, report)?;
     soundness::measure(&server, orders, arguments.updates, bare_map[0], report)?;
     report.add(Figure::new("peak memory", server.peak_memory_mib()?, "MiB").aim("< 300"));
     report.add(Figure::new("documents alone, as JSON", orders.bytes() as f64 / MIB, "MiB"));

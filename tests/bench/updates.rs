@@ -177,20 +177,20 @@ fn text(value: &Value) -> String {
 }
 
 /// Median and 99th percentile.
-struct Quantiles {
+pub(crate) struct Quantiles {
     median: f64,
     p99: f64,
 }
 
 impl Quantiles {
-    fn of(mut times: Vec<f64>) -> Self {
+    pub(crate) fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let at =
             |hundredths: usize| times.get((times.len() * hundredths / 100).min(times.len().saturating_sub(1))).copied();
         Self { median: at(50).unwrap_or(f64::NAN), p99: at(99).unwrap_or(f64::NAN) }
     }
 
-    fn report(&self, name: &str, bare: &Self, aim: &str, report: &mut Report) {
+    pub(crate) fn report(&self, name: &str, bare: &Self, aim: &str, report: &mut Report) {
         let median =
             Figure::new(&format!("{name}, median"), self.median, "ms").limit(bare.median, "bare fdatasync").aim(aim);
         report.add(median);

@@ -7,6 +7,7 @@ use treepie::store::commit::{Expected, PutId};
 use treepie::store::document::{Document, DocumentFlags};
 use treepie::store::keyspace::{Family, KeyRange};
 use treepie::store::scan::Direction;
+use treepie::store::snapshot::IdRange;
 use treepie::store::{Store, StoreSettings};
 
 use crate::program::{Server, lines};
@@ -69,7 +70,7 @@ fn a_damaged_row_and_a_changed_document_are_named_and_mended() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("Sums: mended: builds it anew\nSums: all as it should be"), "{ran:?}");
     damage(&mut server, |store| {
-        let id = store.snapshot().documents(&Default::default()).map(Result::unwrap).next().unwrap().id;
+        let id = store.snapshot().documents(&IdRange::default()).map(Result::unwrap).next().unwrap().id;
         let document =
             Document { collection: "Sums".to_owned(), metadata: "{}".to_owned(), body: "{\"n\":7}".to_owned() };
         let put = Operation::Put {

@@ -1,4 +1,4 @@
-//! RavenDB's own clients, unmodified, against the real server: the npm and PyPI packages that `scripts/clients` installs, in
+//! The clients of RavenDB and CouchDB, unmodified, against the real server: the npm and PyPI packages that `scripts/clients` installs, in
 //! the versions pinned beside their tests. One function runs one file of tests; a missing package is a failure.
 #![allow(
     clippy::expect_used,
@@ -31,6 +31,36 @@ fn node_administers_databases_and_indexes() {
 }
 
 #[test]
+fn node_is_told_of_changes() {
+    node("changes.test.js");
+}
+
+#[test]
+fn node_reads_in_couchdbs_shape() {
+    node("couch.test.js");
+}
+
+#[test]
+fn python_is_told_of_changes() {
+    python("test_changes");
+}
+
+#[test]
+fn node_asks_questions() {
+    node("queries.test.js");
+}
+
+#[test]
+fn python_asks_questions() {
+    python("test_queries");
+}
+
+#[test]
+fn node_subscribes() {
+    node("subscriptions.test.js");
+}
+
+#[test]
 fn python_names_documents_in_every_way() {
     python("test_names");
 }
@@ -43,6 +73,11 @@ fn python_reads_and_writes_documents() {
 #[test]
 fn python_administers_databases_and_indexes() {
     python("test_administration");
+}
+
+#[test]
+fn python_subscribes() {
+    python("test_subscriptions");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The process that is killed: this test binary, started again with the directory in its environment.
 //!
-//! It rebuilds an index, writes numbered batches and, from other threads, single documents and changed definitions, and says on standard
-//! output what was acknowledged and which etags it saw. At a step that it was asked for it says so and stands still.
+//! It rebuilds an index, writes numbered batches and, from other threads, single documents and changed definitions, cleans up
+//! behind, and says on standard output what was acknowledged and which etags it saw. At a step that it was asked for it says so
+//! and stands still.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use treepie::database::{Database, DatabaseSettings};
+use treepie::database::{Database, DatabaseSettings, TombstoneSettings};
 use treepie::store::commit::OperationResult;
 use treepie::store::probe::{Probe, Step};
 
@@ -53,7 +54,10 @@ fn works_until_it_is_killed() {
 }
 
 fn work(directory: &Path, first_batch: u64) {
-    let mut settings = DatabaseSettings::default();
+    // Tombstones go all the time, as soon as the indexes have passed them.
+    let every = Duration::from_millis(20);
+    let tombstones = TombstoneSettings { kept_min: Duration::ZERO, every, ..TombstoneSettings::default() };
+    let mut settings = DatabaseSettings { tombstones, ..DatabaseSettings::default() };
     if let Some(step) = std::env::var_os(STEP) {
         let step = step.into_string().unwrap();
         settings.store.probe = Some(Arc::new(StandStill { step, left: AtomicU64::new(number(NTH)) }));

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use treepie::database::{Database, DatabaseSettings};
+use treepie::store::changes::Feed;
 use treepie::store::commit::OperationResult;
 use treepie::store::probe::Step;
 
@@ -207,6 +208,10 @@ fn a_kill_at_any_moment_loses_nothing() {
         }
         survivor.assert_whole();
     }
+    let database = Database::open(survivor.directory.path(), DatabaseSettings::default()).unwrap();
+    let purged = database.store().snapshot().purged_through(&Feed::All).unwrap();
+    assert!(purged > 0, "no tombstone was cleaned up");
+    database.close().unwrap();
 }
 
 #[test]

@@ -121,11 +121,34 @@ async fn a_feed_can_be_one_collection_or_prefix() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_feed_can_be_that_of_some_documents() {
+    let server = with_changes().await;
+    assert_eq!(seqs(&feed(&server, "filter=_doc_ids&doc_ids=[\"B\",\"d/1\"]").await), [5, 6]);
+    let path = "/databases/db/_changes?filter=_doc_ids&since=4&feed=longpoll&style=all_docs";
+    let answer = server.send(Method::POST, path, r#"{"doc_ids":["a","d/1","none"]}"#).await;
+    assert_eq!(seqs(&answer.json()), [6]);
+    for body in ["", "{}"] {
+        let answer = server.send(Method::POST, "/databases/db/_changes?limit=1", body).await;
+        assert_eq!(seqs(&answer.json()), [3]);
+    }
+    let answer = server.send(Method::POST, "/databases/db/_changes", "[]").await;
+    answer.assert_error(400, "InvalidDataException", &["doc_ids"]);
+    let answer = server.send(Method::POST, "/databases/db/_changes", r#"{"selector":{"a":1}}"#).await;
+    answer.assert_error(501, "NotSupportedException", &["selector"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn documents_can_come_along() {
     let server = with_changes().await;
     let whole = feed(&server, "include_docs=true").await;
-    assert_eq!(whole["results"][1]["doc"], server.document("a").await.unwrap());
-    assert!(whole["results"][2]["doc"].is_null());
+    let row = &whole["results"][1];
+    let mut document = server.document("a").await.unwrap();
+    document["_id"] = json!("a");
+    document["_rev"] = row["changes"][0]["rev"].clone();
+    assert_eq!(row["doc"], document);
+    let deleted = &whole["results"][2];
+    let left = json!({"_id": "b", "_rev": deleted["changes"][0]["rev"], "_deleted": true});
+    assert_eq!(deleted["doc"], left);
     let mut lines =
         Lines::open(&server, "/databases/db/_changes?feed=continuous&include_docs=true&since=5&timeout=0").await;
     assert_eq!(lines.next_json().await["doc"]["lines"], 2);
@@ -207,7 +230,12 @@ async fn what_a_feed_cannot_do_is_refused_by_name() {
         ("limit=-1", 400, "limit"),
         ("descending=true&feed=continuous", 400, "descending"),
         ("filter=app/important", 501, "filter"),
-        ("doc_ids=[]", 501, "doc_ids"),
+        ("filter=_selector", 501, "_selector"),
+        ("doc_ids=[]", 400, "_doc_ids"),
+        ("filter=_doc_ids", 400, "doc_ids"),
+        ("filter=_doc_ids&doc_ids=x", 400, "doc_ids"),
+        ("style=odd", 400, "style"),
+        ("attachments=true", 501, "attachments"),
     ] {
         let answer = server.get(&format!("/databases/db/_changes?{query}")).await;
         answer.assert_error(status, "Exception", &[word]);

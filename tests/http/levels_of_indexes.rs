@@ -83,7 +83,8 @@ impl Books {
                 let period = expected.entry(at.to_string()[..prefix].to_owned()).or_default();
                 *period = (period.0 + amount, period.1 + 1);
             }
-            let found: BTreeMap<String, (i64, i64)> = self.server().bodies(collection).await.iter().map(read).collect();
+            let found: BTreeMap<String, (i64, i64)> =
+                self.server().bodies(collection).await.iter().map(|body| read(body)).collect();
             assert_eq!(found, expected, "{collection} after step {}", self.steps);
         }
     }
@@ -97,7 +98,7 @@ impl Books {
     }
 }
 
-fn read(body: &String) -> (String, (i64, i64)) {
+fn read(body: &str) -> (String, (i64, i64)) {
     let body: Value = serde_json::from_str(body).unwrap();
     let number = |field: &str| body[field].as_i64().unwrap();
     (body["At"].to_string().trim_matches('"').to_owned(), (number("Amount"), number("Count")))

@@ -94,16 +94,16 @@ async fn unknown_paths_and_methods_are_404_with_an_error() {
 async fn what_treepie_does_not_have_is_501_by_name() {
     let server = TestServer::with_database().await;
     for (method, path, word) in [
-        (Method::POST, "/databases/db/queries?queryHash=1", "queries"),
-        (Method::POST, "/databases/db/streams/queries?format=jsonl", "streaming"),
-        (Method::PUT, "/databases/db/subscriptions", "subscriptions"),
+        (Method::PATCH, "/databases/db/queries?queryHash=1", "patching by query"),
+        (Method::GET, "/databases/db/streams/timeseries", "stream"),
+        (Method::POST, "/databases/db/subscriptions/try", "subscriptions"),
         (Method::PATCH, "/databases/db/docs?id=a", "patches"),
         (Method::GET, "/databases/db/revisions?id=a", "revisions"),
         (Method::PUT, "/databases/db/attachments?id=a", "attachments"),
         (Method::GET, "/databases/db/counters", "counters"),
         (Method::GET, "/databases/db/timeseries", "time series"),
-        (Method::GET, "/databases/db/changes", "websocket"),
-        (Method::GET, "/databases/db/_all_docs", "_all_docs"),
+        (Method::POST, "/databases/db", "bulk_docs"),
+        (Method::POST, "/databases/db/_find", "_find"),
         (Method::POST, "/admin/databases/disable", "databases"),
     ] {
         let answer = server.send(method, path, "").await;

@@ -101,10 +101,10 @@ async fn scripts_that_never_end_fail_alone_and_the_server_stays_quick_also_after
         assert!(waited.status.is_success(), "{}", waited.text());
         assert_eq!(server.bodies("Out").await, [format!("{{\"Key\":1,\"n\":{round},\"v\":{round}}}")]);
         server.wait_for_indexes().await;
-        for number in 0..HOSTILE.len() {
+        for (number, body) in HOSTILE.iter().enumerate() {
             let faults = server.faults(&format!("Hostile{number}")).await;
-            assert_eq!(faults.len(), round, "{}: {faults:?}", HOSTILE[number]);
-            assert_eq!(server.bodies(&format!("Hostile{number}")).await.len(), 0, "{}", HOSTILE[number]);
+            assert_eq!(faults.len(), round, "{body}: {faults:?}");
+            assert_eq!(server.bodies(&format!("Hostile{number}")).await.len(), 0, "{body}");
         }
         server.stop().await;
         server = TestServer::start_on(directory.path(), |_| {}).await;
@@ -154,6 +154,7 @@ async fn texts_of_any_script_come_out_as_they_went_in_and_are_counted_by_charact
         fn reduce(key, values) { values[0] }"#;
     let server = TestServer::with_index(script).await;
     let texts = ["a😀b", "Ä", "ß", "İ", "\0x", "e\u{301}", "😀é"];
+    let lower = ["a😀b", "ä", "ß", "i\u{307}", "\0x", "e\u{301}", "😀é"];
     for (number, text) in texts.iter().enumerate() {
         server.item("Items", &format!("t/{number}"), &json!({"t": text}).to_string()).await;
     }
@@ -165,7 +166,7 @@ async fn texts_of_any_script_come_out_as_they_went_in_and_are_counted_by_charact
     for (number, text) in texts.iter().enumerate() {
         assert_eq!(of(number)["t"], *text);
         assert_eq!(of(number)["len"], text.chars().count());
-        assert_eq!(of(number)["lower"], text.to_lowercase());
+        assert_eq!(of(number)["lower"], lower[number]);
     }
     assert_eq!((&of(0)["second"], &of(2)["upper"]), (&json!("😀"), &json!("SS")));
 }

@@ -12,7 +12,7 @@ const COUNTS: &str = r#"
     fn reduce(key, values) { #{ Documents: values.sum("Documents"), Last: values.max("Last") } }
 "#;
 
-const IDS: &str = r#"source(ALL_DOCS); fn map(doc) { emit(id(doc), collection(doc)); }"#;
+const IDS: &str = "source(ALL_DOCS); fn map(doc) { emit(id(doc), collection(doc)); }";
 
 /// What both indexes must hold: each collection's count, and every document.
 fn assert_all(world: &World) {

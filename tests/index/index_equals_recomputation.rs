@@ -1,4 +1,4 @@
-//! After any sequence of writes, pauses and restarts an index equals its recomputation: by plain folding, by a fresh database
+//! After any sequence of writes, pauses, restarts and rounds of clean-up an index equals its recomputation: by plain folding, by a fresh database
 //! over the same documents in another order of arrival, and by a build anew in place, rows and bodies byte for byte.
 
 use std::collections::BTreeMap;
@@ -29,6 +29,7 @@ enum Deed {
     Pause(usize),
     Resume,
     Rebuild(usize),
+    CleanUp,
 }
 
 /// A write of one document.
@@ -64,6 +65,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         2 => (0..MODELS.len()).prop_map(Deed::Pause),
         2 => Just(Deed::Resume),
         1 => (0..MODELS.len()).prop_map(Deed::Rebuild),
+        3 => Just(Deed::CleanUp),
     ]
 }
 
@@ -117,7 +119,7 @@ struct Life {
 
 impl Life {
     fn new() -> Self {
-        let world = World::new();
+        let world = World::keeping_no_tombstones();
         put_indexes(&world);
         Self { world, bad: 0, paused: false }
     }
@@ -138,6 +140,7 @@ impl Life {
                 self.paused = true;
             }
             Deed::Resume => self.resume(),
+            Deed::CleanUp => drop(self.world.database().clean_up_tombstones().unwrap()),
             Deed::Rebuild(number) => {
                 let model = MODELS[*number];
                 assert!(self.world.database().delete_index(model.name).unwrap());

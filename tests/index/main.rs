@@ -38,9 +38,15 @@ mod map_only_indexes_sort_entries;
 #[cfg(test)]
 mod outputs_follow_their_sources;
 #[cfg(test)]
+mod queries_agree_with_sqlite;
+#[cfg(test)]
+mod queries_are_read;
+#[cfg(test)]
 mod random_lives_end_like_a_fresh_build;
 #[cfg(test)]
 mod references_list_their_results;
+#[cfg(test)]
+mod tombstones_wait_for_indexes;
 #[cfg(test)]
 mod unchanged_results_are_not_written;
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn entries_come_in_key_order_both_ways_and_by_range() {
             let behind = range(Bound::Excluded(&low), Bound::Included(&high));
             assert_eq!(keys(&world, &behind), ladder.get(n + 1..=m).unwrap_or_default());
         }
-        assert_eq!(keys(&world, &ResultRange::equal(low.to_string(), 9)), [low.clone()]);
+        assert_eq!(keys(&world, &ResultRange::equal(low.to_string(), 9)), std::slice::from_ref(low));
     }
 }
 

@@ -186,8 +186,8 @@ fn fresh(world: &World, definitions: &[IndexDefinition]) -> World {
 
 fn check(events: &[Event]) -> TestCaseResult {
     let mut life = Life { world: World::new(), crashed: Vec::new(), resting: BTreeSet::new() };
-    for index in 0..INDEXES.len() {
-        life.world.index(INDEXES[index], &script(index, 0));
+    for (index, name) in INDEXES.iter().enumerate() {
+        life.world.index(name, &script(index, 0));
     }
     for event in events {
         life.meets(event);

@@ -114,6 +114,25 @@ fn a_first_build_lists_the_same_and_keeps_what_is_right_already() {
 }
 
 #[test]
+fn references_keep_their_ids_when_they_move_to_another_collection() {
+    let mut world = World::new();
+    world.write(orders());
+    world.index("Sales", SALES);
+    assert_listed(&world, &LISTED);
+    let moved = SALES.replace("{Month:yyyy}\"", "{Month:yyyy}\", \"Shelves\"");
+    for round in 0..2 {
+        world.index("Sales", &moved);
+        world.sync();
+        assert_eq!(listed(&world, "Shelves").len(), LISTED.len(), "round {round}");
+        assert_eq!(world.documents("Sales/References").len(), 0);
+        world.reopen();
+        world.index("Sales", SALES);
+        assert_listed(&world, &LISTED);
+        assert_eq!(world.documents("Shelves").len(), 0);
+    }
+}
+
+#[test]
 fn values_that_make_no_id_are_faults_of_their_groups_alone() {
     let world = World::new();
     world.index("Sales", SALES);

@@ -4,12 +4,13 @@
 //! feed and its count agree about which documents exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use treepie::database::{Database, DatabaseError, DatabaseSettings, ResultRange, Write};
+use treepie::database::{Database, DatabaseError, DatabaseSettings, ResultRange, TombstoneSettings, Write};
 use treepie::id::DocumentId;
 use treepie::index::definition::IndexDefinition;
 use treepie::script::Texts;
@@ -47,6 +48,13 @@ impl World {
         let mut world = Self { directory: tempfile::tempdir().unwrap(), settings, database: None };
         world.open();
         world
+    }
+
+    /// An empty database that removes tombstones as soon as its indexes have passed them, when it is told to.
+    pub(crate) fn keeping_no_tombstones() -> Self {
+        let hour = Duration::from_secs(3_600);
+        let tombstones = TombstoneSettings { kept_min: Duration::ZERO, every: hour, ..TombstoneSettings::default() };
+        Self::with(DatabaseSettings { tombstones, ..DatabaseSettings::default() })
     }
 
     fn open(&mut self) {
@@ -198,17 +206,21 @@ pub(crate) fn generations(snapshot: &Snapshot<'_>) -> BTreeSet<u32> {
     generations
 }
 
-/// Copies a directory's files but for the lock. `false`: one of them went meanwhile.
+/// Copies a directory's files but for the lock. `false`: files came or went meanwhile, so that it may be no directory of one moment.
 fn copy(from: &Path, to: &Path) -> bool {
     for stale in std::fs::read_dir(to).unwrap() {
         std::fs::remove_file(stale.unwrap().path()).unwrap();
     }
-    let files = std::fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.file_name() != "LOCK");
-    let mut files = files.map(|entry| std::fs::copy(entry.path(), to.join(entry.file_name())));
-    files.all(|copied| match copied {
+    let files = || -> BTreeSet<OsString> {
+        let names = std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name != "LOCK").collect()
+    };
+    let before = files();
+    let is_copied = before.iter().all(|name| match std::fs::copy(from.join(name), to.join(name)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
         copied => copied.is_ok(),
-    })
+    });
+    is_copied && files() == before
 }
 
 /// One document write from the text of its properties.

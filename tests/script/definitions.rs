@@ -122,3 +122,32 @@ fn signatures_ignore_space_and_comments_only() {
     assert_ne!(apart(REDUCE), apart("fn reduce(key, values) { values.count() }"));
     assert_ne!(compile(&format!("source(\"A\"); {MAP}")).unwrap().signature, apart(REDUCE));
 }
+
+#[test]
+fn the_fields_of_keys_are_told_where_the_scripts_alone_tell_them() {
+    let keys = |map: &str| {
+        let program = compile(&format!("source(\"A\"); {map}")).unwrap();
+        (program.key_names, program.plain_key)
+    };
+    let names = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    let plain = |fields: &[(&str, &[&str])]| {
+        let path = |path: &[&str]| path.iter().map(|&step| step.to_owned()).collect::<Vec<_>>();
+        Some(fields.iter().map(|(name, steps)| ((*name).to_owned(), path(steps))).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        keys("fn map(d) { emit(#{ b: d.x, a: d.y.z }, 1); }"),
+        (names(&["a", "b"]), plain(&[("a", &["y", "z"]), ("b", &["x"])]))
+    );
+    for (map, named) in [
+        ("fn map(d) { if d.x > 1 { emit(#{ a: d.x }, 1); } }", names(&["a"])),
+        ("fn map(d) { emit(#{ a: d.x }, 1); emit(#{ a: d.y }, 1); }", names(&["a"])),
+        ("fn map(d) { emit(#{ a: d.x + 1 }, 1); }", names(&["a"])),
+        ("fn map(d) { emit(#{ a: d.x }, 1); emit(#{ b: d.x }, 1); }", None),
+        ("fn map(d) { let key = #{ a: d.x }; emit(key, 1); }", None),
+        ("fn map(d) { emit(d.x, 1); }", None),
+        ("fn key(d) { #{ a: d.x } } fn map(d) { emit(key(d), 1); }", None),
+        ("fn also(d) { emit(#{ b: 1 }, 1) } fn map(d) { emit(#{ a: d.x }, 1); also(d); }", None),
+    ] {
+        assert_eq!(keys(map), (named, None), "{map}");
+    }
+}

@@ -15,4 +15,5 @@ mod ids_are_finished_by_the_committer;
 mod model_agrees;
 mod snapshots_read_ranges;
 mod stops_are_told_apart;
+mod tombstones_go_and_are_not_forgotten;
 mod world;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use treepie::store::changes::ChangeKind;
+use treepie::store::changes::{ChangeKind, Feed};
 use treepie::store::commit::{Commit, Operation, OperationResult};
 use treepie::store::scan::Direction;
 use treepie::store::snapshot::IdRange;
 
-use crate::world::{World, delete, put, unsynced};
+use crate::world::{World, delete, meta, put, unsynced};
 
 /// What the store should hold.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ struct Model {
     documents: BTreeMap<String, (u64, String, String, String)>,
     /// By (collection, lower-cased id): etag, id as written.
     tombstones: BTreeMap<(String, String), (u64, String)>,
+    /// By collection: the newest tombstone that was removed.
+    purged: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +56,18 @@ impl Model {
         }
     }
 
+    /// Removes the tombstones of a collection through an etag; returns how many there were.
+    fn purge(&mut self, collection: &str, through: u64) -> u64 {
+        let gone = |of: &str, etag: u64| of == collection && etag <= through;
+        let etags: Vec<u64> =
+            self.tombstones.iter().filter(|((of, _), (etag, _))| gone(of, *etag)).map(|(_, (etag, _))| *etag).collect();
+        self.tombstones.retain(|(of, _), (etag, _)| !gone(of, *etag));
+        if let Some(newest) = etags.iter().max() {
+            self.purged.insert(collection.to_owned(), *newest);
+        }
+        etags.len() as u64
+    }
+
     fn feed(&self) -> Vec<(u64, ChangeKind, String, String)> {
         let puts = self
             .documents
@@ -82,6 +96,8 @@ fn action() -> impl Strategy<Value = Action> {
 #[derive(Clone, Debug)]
 enum Move {
     Batch(Vec<Action>, bool),
+    /// Of a collection, through this share of all etags, in percent.
+    Purge(String, u64),
     Reopen,
 }
 
@@ -90,6 +106,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
         20 => batch.prop_map(|(actions, unsynced)| Move::Batch(actions, unsynced)),
         1 => Just(Move::Reopen),
+        4 => ("(Users|Orders|Third|Never)", 0..=100_u64).prop_map(|(of, percent)| Move::Purge(of, percent)),
     ];
     prop::collection::vec(one, 1..30)
 }
@@ -115,7 +132,10 @@ fn assert_equal(world: &World, model: &Model) {
         let count = count.map_or((0, 0), |count| (count.documents, count.tombstones));
         let is = |kind| feed.iter().filter(|(_, is, ..)| *is == kind).count() as u64;
         assert_eq!(count, (is(ChangeKind::Put), is(ChangeKind::Delete)));
+        let purged = snapshot.purged_through(&Feed::Collection(collection.to_owned())).unwrap();
+        assert_eq!(purged, model.purged.get(collection).copied().unwrap_or_default());
     }
+    assert_eq!(snapshot.purged_through(&Feed::All).unwrap(), model.purged.values().copied().max().unwrap_or_default());
     let count = snapshot.count().unwrap();
     assert_eq!(
         (count.documents, count.tombstones, count.last_etag),
@@ -134,6 +154,14 @@ proptest! {
         for step in moves {
             match step {
                 Move::Reopen => world = world.reopened(),
+                Move::Purge(collection, percent) => {
+                    // Only what is durable goes.
+                    let rows = vec![meta("test/sync", b"")];
+                    world.store.commit(Commit { rows, ..Commit::default() }).unwrap();
+                    let through = model.last_etag * percent / 100;
+                    let purged = world.store.purge_tombstones(&collection, 0, through).unwrap();
+                    prop_assert_eq!((purged.removed, purged.through), (model.purge(&collection, through), through));
+                }
                 Move::Batch(actions, without_sync) => {
                     let operations = actions.iter().map(Action::operation).collect();
                     let commit = if without_sync {

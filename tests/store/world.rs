@@ -79,7 +79,7 @@ impl World {
         let changes = snapshot.changes(feed, 0, u64::MAX, Direction::Forward);
         changes
             .map(|change| {
-                let Change { etag, kind, id, collection } = change.unwrap();
+                let Change { etag, kind, id, collection, .. } = change.unwrap();
                 (etag, kind, id, collection)
             })
             .collect()

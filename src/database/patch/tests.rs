@@ -152,7 +152,8 @@ fn what_does_not_fit_is_refused_with_operation_and_rule() {
 
 #[test]
 fn a_patch_cannot_grow_a_document_beyond_all_bounds() {
-    let doubling = format!("[{}]", [r#"{"op":"copy","from":"","path":"/x"}"#; 40].join(","));
+    let copies: Vec<_> = (0..40).map(|n| format!(r#"{{"op":"copy","from":"","path":"/x{n}"}}"#)).collect();
+    let doubling = format!("[{}]", copies.join(","));
     let patch = JsonPatch::new(steps(&doubling)).unwrap().with_document_bytes_max(10_000);
     let error = patch.apply(&document(BODY)).unwrap_err().to_string();
     assert!(error.contains("10000 are allowed"), "{error}");

@@ -133,10 +133,12 @@ pub(super) fn plan(
     budget.spend(1 + members.spellings.len() * Budget::MEMBER_BYTES);
     let lower = DocumentId::stored(lower_id);
     let present = snapshot.get(&lower)?;
-    let is_own =
-        |document: &StoredDocument| document.flags.artificial && same_name(&document.collection, &reference.collection);
+    let is_own = match &present {
+        Some(document) => is_of_index(context, reference, snapshot, document)?,
+        None => false,
+    };
     let subject = |id: &str| Subject::Reference(id.to_owned());
-    let withdraw = || present.as_ref().filter(|document| is_own(document)).map(|_| delete(lower.clone()));
+    let withdraw = || is_own.then(|| delete(lower.clone()));
     let (Some(id), Some(output)) = (members.spellings.values().next(), &context.output) else {
         return Ok(Planned { operation: withdraw(), fault: (subject(lower_id), None) });
     };
@@ -145,14 +147,16 @@ pub(super) fn plan(
     } else if let Some(owner) = owner_of_artificial(snapshot, lower_id)? {
         Some(artificial(id, &owner))
     } else {
-        present.as_ref().filter(|document| !is_own(document)).map(foreign)
+        present.as_ref().filter(|_| !is_own).map(foreign)
     };
     if fault.is_some() {
         return Ok(Planned { operation: withdraw(), fault: (subject(id), fault) });
     }
     let body = members.body(output);
     budget.spend(body.len());
-    let is_same = present.is_some_and(|present| present.body == body && present.id == *id);
+    let is_same = present.is_some_and(|present| {
+        present.body == body && present.id == *id && same_name(&present.collection, &reference.collection)
+    });
     let operation = (!is_same).then(|| Operation::Put {
         id: PutId::Given(DocumentId::stored(id)),
         document: Document { collection: reference.collection.clone(), metadata: "{}".to_owned(), body },
@@ -165,6 +169,19 @@ pub(super) fn plan(
 /// The delete of a reference document.
 pub(super) fn delete(id: DocumentId) -> Operation {
     Operation::Delete { id, expected: Expected::Any }
+}
+
+/// Whether a document is one of this index's: in its reference collection, or in one that it gives up for that.
+fn is_of_index(
+    context: &Context,
+    reference: &Reference,
+    snapshot: &Snapshot<'_>,
+    document: &StoredDocument,
+) -> Result<bool, StoreError> {
+    if !document.flags.artificial || same_name(&document.collection, &reference.collection) {
+        return Ok(document.flags.artificial);
+    }
+    Ok(snapshot.claim(&document.collection)?.is_some_and(|claim| claim.owner == context.number))
 }
 
 /// The index whose artificial documents have ids of this form.

@@ -40,9 +40,14 @@ pub(crate) struct Reference {
     pub collection: String,
 }
 
+/// The reference documents that a generation writes: a hidden one writes none.
+fn writes(context: &Context) -> Option<&Reference> {
+    context.reference.as_deref().filter(|_| !context.is_hidden())
+}
+
 /// Whether reference documents are still to be written.
 pub(crate) fn is_open(context: &Context, snapshot: &Snapshot<'_>) -> Result<bool, StoreError> {
-    if context.reference.is_none() || context.is_hidden() {
+    if writes(context).is_none() {
         return Ok(false);
     }
     let range = references_of_kind(context.generation, REFERENCE_OPEN);
@@ -55,7 +60,7 @@ pub(crate) fn plan_open(
     snapshot: &Snapshot<'_>,
     watermarks: &[u64],
 ) -> Result<Option<Run>, StoreError> {
-    let Some(reference) = context.reference.as_ref().filter(|_| !context.is_hidden()) else { return Ok(None) };
+    let Some(reference) = writes(context) else { return Ok(None) };
     let mut run = Run { watermarks: watermarks.to_vec(), is_open: true, ..Run::default() };
     let range = references_of_kind(context.generation, REFERENCE_OPEN);
     let mut open = snapshot.rows(Family::References, range, Direction::Forward);
@@ -75,7 +80,7 @@ pub(crate) fn plan_open(
 
 /// Plans the documents whose members a run changes (none, where the generation is hidden); those that are too much for one commit are noted and left to the next runs.
 pub(crate) fn plan_changes(context: &Context, snapshot: &Snapshot<'_>, run: &mut Run) -> Result<(), StoreError> {
-    let Some(reference) = context.reference.as_ref().filter(|_| !context.is_hidden()) else { return Ok(()) };
+    let Some(reference) = writes(context) else { return Ok(()) };
     let mut changes: BTreeMap<String, BTreeMap<GroupHash, Option<String>>> = BTreeMap::new();
     for Moved { group, before, now } in std::mem::take(&mut run.references) {
         if let Some(before) = before {

@@ -9,7 +9,6 @@ use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
 use super::super::fault::Finding;
 use super::super::functions::definition::collection_rule;
-use super::rewrite::ROLES;
 use super::words;
 use crate::id::lower;
 
@@ -19,11 +18,11 @@ const PARAMETERS_MAX: usize = 16;
 /// Collections that one index may load from.
 const LOADS_MAX: usize = 64;
 
-/// Checks a text's tree.
+/// Checks a text's tree. `roles` are the functions that others call.
 ///
 /// # Errors
 /// The first finding, with its position.
-pub(in crate::script) fn check(ast: &AST) -> Result<(), Finding> {
+pub(in crate::script) fn check(ast: &AST, roles: &[&str]) -> Result<(), Finding> {
     let own: BTreeSet<(String, usize)> =
         ast.iter_functions().map(|function| (function.name.to_owned(), function.params.len())).collect();
     for function in ast.shared_lib().iter_script_fn_info().map(|info| info.4) {
@@ -37,28 +36,29 @@ pub(in crate::script) fn check(ast: &AST) -> Result<(), Finding> {
             return Err(Finding::at(position, format!("{name} has more than {PARAMETERS_MAX} parameters"))
                 .hint("pass an object map"));
         }
-        if !ROLES.contains(&name) && (words::is_native(name) || words::is_method(name)) {
+        if !roles.contains(&name) && (words::is_native(name) || words::is_method(name)) {
             return Err(Finding::at(position, format!("a function named {name} exists already"))
                 .hint("give yours another name"));
         }
     }
     let mut found = None;
     ast.walk(&mut |path| {
-        found = node(path, &own);
+        found = node(path, &own, roles);
         found.is_none()
     });
     found.map_or(Ok(()), Err)
 }
 
-fn node(path: &[ASTNode], own: &BTreeSet<(String, usize)>) -> Option<Finding> {
+fn node(path: &[ASTNode], own: &BTreeSet<(String, usize)>, roles: &[&str]) -> Option<Finding> {
     match path.last()? {
         ASTNode::Expr(Expr::FnCall(call, position)) | ASTNode::Stmt(Stmt::FnCall(call, position)) => {
             if call.op_token.is_some() || call.name == "curry" {
                 return None;
             }
-            if ROLES.contains(&call.name.as_str()) {
+            if roles.contains(&call.name.as_str()) {
+                let caller = if roles.contains(&"map") { "the index" } else { "the subscription" };
                 return Some(
-                    Finding::at(*position, format!("{} is called by the index, not by the script", call.name))
+                    Finding::at(*position, format!("{} is called by {caller}, not by the script", call.name))
                         .hint("put what both need into a function of its own"),
                 );
             }

@@ -9,7 +9,8 @@ use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
 use super::super::fault::Finding;
 use super::super::state::State;
-use super::super::{Fault, Limits, Program, Source, SourceCollection, Texts};
+use super::super::{Fault, Limits, PlainKey, Program, Source, SourceCollection, Texts};
+use super::rewrite::ROLES;
 use super::text::Text;
 use crate::id::lower;
 
@@ -31,9 +32,9 @@ impl Compiled {
         }
         let alone = texts.maps.len() == 1 && texts.reduce.is_none();
         let label = |i: usize| if alone { "script".to_owned() } else { format!("Maps[{i}]") };
-        let maps = texts.maps.iter().enumerate().map(|(i, text)| Text::compile(text, &label(i), state));
+        let maps = texts.maps.iter().enumerate().map(|(i, text)| Text::compile(text, &label(i), state, &ROLES));
         let maps = maps.collect::<Result<_, _>>()?;
-        let reduce = texts.reduce.as_ref().map(|text| Text::compile(text, "Reduce", state)).transpose()?;
+        let reduce = texts.reduce.as_ref().map(|text| Text::compile(text, "Reduce", state, &ROLES)).transpose()?;
         Ok(Self { maps, reduce })
     }
 
@@ -66,6 +67,7 @@ impl Program {
         let reference_collection =
             setting(&compiled, "reference", |text| text.settings().reference_collection.clone())?;
         let (loads, signature) = (loads(&compiled)?, signature(&compiled));
+        let (key_names, plain_key) = (key_names(&compiled), plain_key(&compiled, &sources));
         Ok(Self {
             sources,
             output,
@@ -74,11 +76,26 @@ impl Program {
             has_reduce,
             has_finish,
             loads,
+            key_names,
+            plain_key,
             signature,
             texts,
             limits,
         })
     }
+}
+
+/// The names of key fields that all maps agree about.
+fn key_names(compiled: &Compiled) -> Option<Vec<String>> {
+    let mut shapes = compiled.maps.iter().map(|text| text.shape().key_names.as_ref());
+    let first = shapes.next()??;
+    shapes.all(|names| names == Some(first)).then(|| first.clone())
+}
+
+/// The key of the only map function, where it is the document's own.
+fn plain_key(compiled: &Compiled, sources: &[Source]) -> Option<PlainKey> {
+    let [source] = sources else { return None };
+    compiled.maps.get(source.text)?.shape().plain_keys.get(&source.function).cloned()
 }
 
 /// The collections that the maps load from, each once.

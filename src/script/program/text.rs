@@ -10,6 +10,7 @@ use super::super::functions::definition::AllDocs;
 use super::super::host::convert::{Bounds, encode};
 use super::super::state::{Settings, State};
 use super::super::{Fault, Limits, Phase, engine, fault};
+use super::shape::Shape;
 use super::tokens::{Seen, observe};
 use super::{check, rewrite};
 
@@ -22,25 +23,32 @@ pub(in crate::script) struct Text {
     settings: Settings,
     loads: Vec<String>,
     signature: [u8; 16],
+    shape: Shape,
 }
 
 impl Text {
-    /// Compiles, checks, and runs the top level once.
-    pub(in crate::script) fn compile(text: &str, label: &str, state: &Rc<State>) -> Result<Self, Fault> {
+    /// Compiles, checks, and runs the top level once. `roles` are the functions that others call.
+    pub(in crate::script) fn compile(
+        text: &str,
+        label: &str,
+        state: &Rc<State>,
+        roles: &[&str],
+    ) -> Result<Self, Fault> {
         let refuse = |finding: fault::Finding| finding.into_fault(label);
         check_length(text, &state.limits).map_err(refuse)?;
         let seen = Rc::new(RefCell::new(Seen::new()));
         let mut engine = engine::bare(state);
         observe(&mut engine, &seen);
         let ast = engine.compile(text).map_err(|error| fault::from_parse_error(&error).into_fault(label))?;
-        check::check(&ast).map_err(refuse)?;
+        check::check(&ast, roles).map_err(refuse)?;
         let loads = check::loads(&ast).map_err(refuse)?;
         engine::equip(&mut engine, state, &seen.borrow().names);
         let functions = rewrite::functions(&ast);
+        let shape = Shape::of(&ast);
         let settings = Settings::default();
         let signature = seen.borrow().signature();
-        let mut compiled =
-            Self { engine, functions, label: label.to_owned(), state: Rc::clone(state), settings, loads, signature };
+        let (label, state_of_text) = (label.to_owned(), Rc::clone(state));
+        let mut compiled = Self { engine, functions, label, state: state_of_text, settings, loads, signature, shape };
         let constants = compiled.run_top_level(&ast)?;
         if !constants.is_empty() || check::fills_containers(&ast) {
             engine::watch_variables(&mut compiled.engine, state, constants);
@@ -82,6 +90,11 @@ impl Text {
     /// The collections that it loads from.
     pub(in crate::script) fn loads(&self) -> &[String] {
         &self.loads
+    }
+
+    /// What is known of the keys that the text emits.
+    pub(in crate::script) fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// The hash of the text's tokens.

@@ -31,5 +31,7 @@ pub(crate) fn phase_name(phase: Phase) -> &'static str {
         Phase::Reduce => "Reduce",
         Phase::Finish => "Finish",
         Phase::Reference => "Reference",
+        Phase::Filter => "Filter",
+        Phase::Project => "Project",
     }
 }

@@ -2,7 +2,9 @@
 
 pub(crate) mod backup;
 pub(crate) mod batch;
+pub(crate) mod changes;
 pub(crate) mod configuration;
+pub(crate) mod couch;
 pub(crate) mod database;
 pub(crate) mod definition;
 pub(crate) mod explain;
@@ -13,8 +15,11 @@ pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod patch;
 pub(crate) mod progress;
+pub(crate) mod query;
 pub(crate) mod stats;
+pub(crate) mod subscription;
 pub(crate) mod text;
+pub(crate) mod tombstones;
 pub(crate) mod transfer;
 pub(crate) mod tryout;
 pub(crate) mod verify;

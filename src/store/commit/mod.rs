@@ -7,6 +7,7 @@
 //!
 //! Next on the walk: `queue`, `pipeline`, `plan`, `rows`; then `store::changes`.
 
+mod bells;
 mod pipeline;
 mod plan;
 mod progress;
@@ -14,13 +15,14 @@ mod queue;
 mod rows;
 mod state;
 
+pub(super) use bells::Bells;
 pub(crate) use pipeline::now_micros;
 pub(super) use pipeline::{Committer, Shared, own_row};
 pub(super) use progress::Progression;
 pub(super) use queue::{Queue, Request};
 
 use super::document::{Document, DocumentFlags};
-use super::keyspace::{Family, KeyRange};
+use super::keyspace::{CollectionNumber, Family, KeyRange};
 use crate::id::DocumentId;
 
 /// One atomic change of a database: all of it, or nothing and no trace.
@@ -38,8 +40,13 @@ pub struct Commit {
     pub claims: Vec<ClaimChange>,
     /// What must hold at this commit's turn.
     pub conditions: Vec<Condition>,
+    /// Tombstones that nobody needs any more; only the store itself removes any.
+    pub purges: Vec<Purge>,
     /// Whether the answer waits for a sync.
     pub wait: Wait,
+    /// Of an index: the etag of its sources through which its results are complete with this commit; `None` in the middle of
+    /// a build. Told to those who read the results.
+    pub complete_through: Option<u64>,
 }
 
 /// Who writes.
@@ -188,6 +195,17 @@ pub enum Condition {
         /// Its value.
         value: Option<Vec<u8>>,
     },
+}
+
+/// A tombstone to remove. Where a later write has superseded it meanwhile, nothing is done.
+#[derive(Clone, Debug)]
+pub struct Purge {
+    /// The collection it stands in.
+    pub(super) collection: CollectionNumber,
+    /// The lower-cased id.
+    pub(super) lower: String,
+    /// The etag of the deletion.
+    pub(super) etag: u64,
 }
 
 /// What a commit did.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::RwLock;
 
+use super::bells::Bells;
 use super::plan::{Plan, Planner};
 use super::progress::Progression;
 use super::queue::{Answer, Queue, Request, Work};
@@ -24,6 +25,7 @@ use crate::store::engine::Engine;
 use crate::store::format::{self, UNSYNCED_ETAGS_MAX};
 use crate::store::keyspace::Family;
 use crate::store::meta;
+use crate::store::previous::Keeper;
 use crate::store::probe::{Probe, Step, Tally};
 use crate::store::{Durability, Progress, StoreError};
 
@@ -38,6 +40,10 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) queue: Queue,
     pub(crate) progression: Progression,
+    pub(crate) bells: Bells,
+    /// For whom overwritten versions are kept. The committer reads it from the plan of a group to its write, so a change of
+    /// it falls between two groups.
+    pub(crate) keepers: RwLock<Vec<Keeper>>,
     pub(crate) names: RwLock<Names>,
     pub(crate) tally: Tally,
     pub(crate) rules: parking_lot::RwLock<Arc<IdRules>>,
@@ -111,8 +117,9 @@ impl Committer {
             return;
         }
         let shared = Arc::clone(&self.shared);
+        let keepers = shared.keepers.read();
         let mut members = Vec::with_capacity(group.len());
-        let result = self.plan_group(&shared, group, &mut members).and_then(|batch| {
+        let result = self.plan_group(&shared, &keepers, group, &mut members).and_then(|batch| {
             self.shared.tally.group(members.len() as u64);
             self.write_group(batch, &mut members)
         });
@@ -138,6 +145,7 @@ impl Committer {
     fn plan_group(
         &mut self,
         shared: &Shared,
+        keepers: &[Keeper],
         group: Vec<Request>,
         members: &mut Vec<Member>,
     ) -> Result<rocksdb::WriteBatch, StoreError> {
@@ -151,6 +159,7 @@ impl Committer {
                 rules: &rules,
                 incarnation: &shared.incarnation,
                 now_micros: now_micros(),
+                keepers,
             };
             match planner.plan(&mut self.state, &commit, internal) {
                 Err(error) => answer.send(Err(error)),
@@ -244,12 +253,16 @@ impl Committer {
         reason
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
         let durable = match self.shared.durability {
             Durability::Strict => self.synced,
             Durability::Relaxed => self.written,
         };
         self.shared.progression.publish(Progress { written: self.written, durable });
+        if durable == self.written {
+            let touched = self.state.collections.take_touched();
+            self.shared.bells.ring(touched.iter().map(|number| self.state.collections.lower_name(*number)));
+        }
     }
 
     fn sync_deadline(&self) -> Option<Instant> {

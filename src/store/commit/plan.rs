@@ -1,6 +1,6 @@
 //! The check of one commit, whole, before anything of it counts: what is allowed, and what has to be written for it.
 //!
-//! Order within a commit: conditions, claims taken, operations, rows, claims released. On any refusal the state is put back.
+//! Order within a commit: conditions, claims taken, operations, tombstones removed, rows, claims released. On any refusal the state is put back.
 //! Invariant of the feed: at most one row for each (collection, id); a live document has no tombstone in its collection.
 //!
 //! Next on the walk: `rows`.
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::state::{State, Version};
-use super::{Author, ClaimChange, Commit, Condition, Expected, Operation, OperationResult, PutId, RowChange};
+use super::{Author, ClaimChange, Commit, Condition, Expected, Operation, OperationResult, Purge, PutId, RowChange};
 use crate::id::{DocumentId, IdRules, identity, lower, server_side};
 use crate::store::StoreError;
 use crate::store::codec::ClaimRecord;
@@ -18,12 +18,15 @@ use crate::store::document::Document;
 use crate::store::engine::Engine;
 use crate::store::keyspace::{CollectionNumber, Family, after_prefix};
 use crate::store::meta;
+use crate::store::previous::Keeper;
 
 /// What has to be written for an accepted commit, in order, besides its index rows.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) effects: Vec<Effect>,
     pub(super) results: Vec<OperationResult>,
+    /// The last etag that is given out with this commit.
+    pub(super) last_etag: u64,
 }
 
 /// One thing to write.
@@ -39,6 +42,8 @@ pub(super) enum Effect {
     PutTombstone { lower: String, former: Arc<Version>, etag: u64 },
     /// A tombstone goes.
     RemoveTombstone { lower: String, collection: CollectionNumber },
+    /// A version that is overwritten or deleted is kept for a reader that has seen it.
+    KeepPrevious { lower: String, reader: u64, etag: u64 },
     /// A claim comes or goes.
     Claim { lower_collection: String, claim: Option<ClaimRecord> },
 }
@@ -49,6 +54,8 @@ pub(super) struct Planner<'p> {
     pub(super) rules: &'p IdRules,
     pub(super) incarnation: &'p str,
     pub(super) now_micros: i64,
+    /// For whom versions are kept.
+    pub(super) keepers: &'p [Keeper],
 }
 
 impl Planner<'_> {
@@ -94,6 +101,10 @@ impl Planner<'_> {
         }
         if !internal {
             commit.rows.iter().try_for_each(check_row)?;
+            check_purges(&commit.purges)?;
+        }
+        for purge in &commit.purges {
+            self.purge(state, &mut plan, purge)?;
         }
         for claim in &commit.claims {
             if let ClaimChange::Release { collection } = claim {
@@ -102,6 +113,7 @@ impl Planner<'_> {
                 plan.effects.push(Effect::Claim { lower_collection, claim: None });
             }
         }
+        plan.last_etag = state.totals.last_etag;
         Ok(plan)
     }
 
@@ -131,6 +143,7 @@ impl Planner<'_> {
         let lower = || id.lower().to_owned();
         let mut documents = 1;
         if let Some(former) = former {
+            self.keep(state, plan, id.lower(), &former);
             plan.effects.push(Effect::RemoveFeedRows { collection: former.collection, etag: former.etag });
             if former.collection == collection {
                 documents = 0;
@@ -189,6 +202,7 @@ impl Planner<'_> {
             plan.results.push(result);
             return Ok(());
         };
+        self.keep(state, plan, id.lower(), &former);
         let (etag, lower) = (state.next_etag(), id.lower().to_owned());
         state.count(former.collection, -1, 1, Some(etag));
         state.set_version(&lower, None);
@@ -199,6 +213,31 @@ impl Planner<'_> {
         let change_vector = Some(self.change_vector(etag));
         plan.results.push(OperationResult::Delete { id: written, existed: true, etag: Some(etag), change_vector });
         Ok(())
+    }
+
+    /// Takes a tombstone away, with its rows in the feed. Takes no etag.
+    fn purge(&self, state: &mut State, plan: &mut Plan, purge: &Purge) -> Result<(), StoreError> {
+        let Purge { collection, lower, etag } = purge;
+        if state.tombstone(self.engine, *collection, lower)? != Some(*etag) {
+            return Ok(());
+        }
+        state.count(*collection, 0, -1, None);
+        state.set_tombstone(*collection, lower, None);
+        plan.effects.push(Effect::RemoveTombstone { lower: lower.clone(), collection: *collection });
+        plan.effects.push(Effect::RemoveFeedRows { collection: *collection, etag: *etag });
+        Ok(())
+    }
+
+    /// Keeps a version that is about to go for those who have seen it.
+    fn keep(&self, state: &State, plan: &mut Plan, lower: &str, former: &Version) {
+        for keeper in self.keepers {
+            if former.etag <= keeper.seen_through
+                && keeper.collection == state.collections.lower_name(former.collection)
+            {
+                let (lower, etag) = (lower.to_owned(), former.etag);
+                plan.effects.push(Effect::KeepPrevious { lower, reader: keeper.reader, etag });
+            }
+        }
     }
 
     /// Finishes the id of a put.
@@ -348,6 +387,13 @@ fn take_claim(state: &mut State, plan: &mut Plan, claim: ClaimRecord) -> Result<
     state.set_claim(&lower_collection, Some(claim.clone()));
     plan.effects.push(Effect::Claim { lower_collection, claim: Some(claim) });
     Ok(())
+}
+
+fn check_purges(purges: &[Purge]) -> Result<(), StoreError> {
+    if purges.is_empty() {
+        return Ok(());
+    }
+    Err(StoreError::Condition("tombstones are removed by the store itself; call Store::purge_tombstones".to_owned()))
 }
 
 /// Rows of other rooms may stand in the families of generations, and in `meta` under names that are not the store's own.

@@ -221,7 +221,8 @@ fn size(commit: &Commit) -> usize {
         RowChange::Delete { key, .. } => ROW + key.len(),
         RowChange::DeleteRange { range, .. } => ROW + range.from.len() + range.before.as_ref().map_or(0, Vec::len),
     });
-    operations.chain(rows).sum::<usize>() + ROW * (1 + commit.claims.len() + commit.conditions.len())
+    let purges = commit.purges.iter().map(|purge| 3 * (ROW + purge.lower.len()));
+    operations.chain(rows).chain(purges).sum::<usize>() + ROW * (1 + commit.claims.len() + commit.conditions.len())
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@ use rocksdb::{ColumnFamily, WriteBatch};
 
 use super::plan::{Effect, Plan};
 use super::state::State;
-use super::{Commit, Operation, RowChange};
+use super::{Author, Commit, Operation, RowChange};
 use crate::store::StoreError;
 use crate::store::codec::{
-    self, ChangeRecord, CollectionChangeRecord, DocumentHeader, DocumentRecord, TombstoneRecord,
+    self, ChangeRecord, CollectionChangeRecord, DocumentHeader, DocumentRecord, RunRecord, TombstoneRecord,
 };
 use crate::store::engine::Engine;
 use crate::store::keyspace::{self, CollectionNumber, Family};
 use crate::store::meta;
+use crate::store::previous;
 
 /// Above every key that can occur: no generation has the number `u32::MAX`, and no name in `meta` holds 0xFF.
 const END: [u8; 8] = [0xFF; 8];
@@ -49,6 +50,13 @@ impl<'e> Rows<'e> {
 
     /// Adds an accepted commit.
     pub(super) fn add(&mut self, commit: &Commit, plan: &Plan) -> Result<(), StoreError> {
+        let run = match commit.author {
+            Author::User => None,
+            Author::Index(_) => {
+                let complete_through = commit.complete_through.unwrap_or(0);
+                Some(RunRecord { number: plan.last_etag, complete_through })
+            }
+        };
         for effect in &plan.effects {
             match effect {
                 Effect::PutDocument { operation, lower, version, modified_micros } => {
@@ -68,7 +76,7 @@ impl<'e> Rows<'e> {
                     let record = DocumentRecord { header, metadata: &document.metadata, body: &document.body };
                     codec::encode_into(&record, &mut self.scratch);
                     self.batch.put_cf(self.documents, lower, &self.scratch);
-                    self.put_feed_rows(version.collection, version.etag, &version.id, false);
+                    self.put_feed_rows(version.collection, version.etag, &version.id, false, run);
                 }
                 Effect::DeleteDocument { lower } => self.batch.delete_cf(self.documents, lower),
                 Effect::RemoveFeedRows { collection, etag } => {
@@ -78,7 +86,13 @@ impl<'e> Rows<'e> {
                 Effect::PutTombstone { lower, former, etag } => {
                     let key = keyspace::tombstone(former.collection, lower);
                     self.batch.put_cf(self.tombstones, key, codec::encode(&TombstoneRecord { etag: *etag }));
-                    self.put_feed_rows(former.collection, *etag, &former.id, true);
+                    self.put_feed_rows(former.collection, *etag, &former.id, true, run);
+                }
+                Effect::KeepPrevious { lower, reader, etag } => {
+                    // A version that a reader has seen is durable, so it stands in the database and not in this batch.
+                    if let Some(record) = self.engine.get(Family::Documents, lower.as_bytes())? {
+                        self.batch.put_cf(self.meta, previous::key(*reader, lower, *etag), &*record);
+                    }
                 }
                 Effect::RemoveTombstone { lower, collection } => {
                     self.batch.delete_cf(self.tombstones, keyspace::tombstone(*collection, lower));
@@ -88,7 +102,16 @@ impl<'e> Rows<'e> {
                     None => self.batch.delete_cf(self.meta, meta::claim(lower_collection)),
                 },
             }
-            self.counts_changed |= !matches!(effect, Effect::Claim { .. });
+            self.counts_changed |= !matches!(effect, Effect::Claim { .. } | Effect::KeepPrevious { .. });
+        }
+        if let (Author::Index(owner), Some(run)) = (commit.author, run) {
+            match commit.complete_through {
+                Some(through) => {
+                    self.batch.put_cf(self.meta, meta::complete(owner), codec::encode(&(run.number, through)));
+                }
+                None if commit.operations.is_empty() => {}
+                None => self.batch.delete_cf(self.meta, meta::complete(owner)),
+            }
         }
         commit.rows.iter().try_for_each(|row| self.add_row(row))
     }
@@ -102,13 +125,26 @@ impl<'e> Rows<'e> {
         Ok(self.batch)
     }
 
-    fn put_feed_rows(&mut self, collection: CollectionNumber, etag: u64, id: &str, deleted: bool) {
+    fn put_feed_rows(
+        &mut self,
+        collection: CollectionNumber,
+        etag: u64,
+        id: &str,
+        deleted: bool,
+        run: Option<RunRecord>,
+    ) {
         let change = CollectionChangeRecord { deleted, id };
         self.scratch.clear();
         codec::encode_into(&change, &mut self.scratch);
+        if let Some(run) = &run {
+            codec::encode_into(run, &mut self.scratch);
+        }
         self.batch.put_cf(self.collections, keyspace::collection_change(collection, etag), &self.scratch);
         self.scratch.clear();
         codec::encode_into(&ChangeRecord { change, collection: collection.0 }, &mut self.scratch);
+        if let Some(run) = &run {
+            codec::encode_into(run, &mut self.scratch);
+        }
         self.batch.put_cf(self.changes, keyspace::change(etag), &self.scratch);
     }
 

@@ -18,8 +18,20 @@ use crate::store::collections::{EMPTY, check_name};
 /// The property that is no property.
 const METADATA: &str = "@metadata";
 /// Keys of `@metadata` that the server sets.
-const SERVER_KEYS: [&str; 7] =
-    ["@id", "@change-vector", "@last-modified", "@etag", "@flags", "@index-score", "@projection"];
+const SERVER_KEYS: [&str; 11] = [
+    "@id",
+    "@change-vector",
+    "@last-modified",
+    "@etag",
+    "@flags",
+    "@index-score",
+    "@projection",
+    // Of deliveries by a subscription.
+    "@deleted",
+    "@run",
+    "@complete-through",
+    "@previous",
+];
 
 pub(super) fn parse(json: &[u8]) -> Result<ParsedDocument, DocumentError> {
     let text = std::str::from_utf8(json).map_err(|error| not_utf8(json, error.valid_up_to()))?;

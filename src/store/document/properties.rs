@@ -29,20 +29,30 @@ impl<'a> Properties<'a> {
     /// The body with one property set to a number, in its old place or last; the others stay as they are.
     pub(crate) fn with_number(&self, name: &str, number: u64) -> String {
         let number = number.to_string();
-        let mut body = String::from("{");
         let known = self.0.iter().map(|(key, text)| (key.as_str(), if key == name { number.as_str() } else { *text }));
         let new = self.get(name).is_none().then_some((name, number.as_str()));
-        for (position, (key, text)) in known.chain(new).enumerate() {
-            if position > 0 {
-                body.push(',');
-            }
-            body.push_str(&serde_json::Value::from(key).to_string());
-            body.push(':');
-            body.push_str(text);
-        }
-        body.push('}');
-        body
+        object(known.chain(new))
     }
+
+    /// The body without some of its properties; the others stay as they are.
+    pub(crate) fn without(&self, names: &[&str]) -> String {
+        let kept = self.0.iter().filter(|(key, _)| !names.contains(&key.as_str()));
+        object(kept.map(|(key, text)| (key.as_str(), *text)))
+    }
+}
+
+fn object<'p>(properties: impl Iterator<Item = (&'p str, &'p str)>) -> String {
+    let mut body = String::from("{");
+    for (position, (key, text)) in properties.enumerate() {
+        if position > 0 {
+            body.push(',');
+        }
+        body.push_str(&serde_json::Value::from(key).to_string());
+        body.push(':');
+        body.push_str(text);
+    }
+    body.push('}');
+    body
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Properties<'a> {
@@ -81,6 +91,7 @@ mod tests {
         assert_eq!(properties.with_number("Max", 64), r#"{"a":1.10,"Max":64,"b\n":{"x":[1e3]}}"#);
         assert_eq!(Properties::read(r#"{"a":1}"#).unwrap().with_number("Max", 5), r#"{"a":1,"Max":5}"#);
         assert_eq!(Properties::read("{}").unwrap().with_number("Max", 5), r#"{"Max":5}"#);
+        assert_eq!(properties.without(&["Max", "none"]), r#"{"a":1.10,"b\n":{"x":[1e3]}}"#);
         assert!(Properties::read("[]").is_err());
     }
 }

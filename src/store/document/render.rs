@@ -34,15 +34,23 @@ impl StoredDocument {
     /// # Cost
     /// One copy of the text.
     pub fn write_json(&self, into: &mut Vec<u8>) {
-        let properties = inside(&self.body);
-        into.reserve(self.body.len() + self.metadata.len() + 256);
+        self.write_json_as(&self.body, into, |_| {});
+    }
+
+    /// The same with other properties, the text of an object, and with what `more` appends to the metadata: `,"key":value`.
+    pub(crate) fn write_json_as(&self, body: &str, into: &mut Vec<u8>, more: impl FnOnce(&mut Vec<u8>)) {
+        let properties = inside(body);
+        into.reserve(body.len() + self.metadata.len() + 256);
         into.push(b'{');
         into.extend_from_slice(properties.as_bytes());
         if !properties.is_empty() {
             into.push(b',');
         }
         self.write_metadata(into);
-        into.push(b'}');
+        // The metadata's closing brace is put back after what is added.
+        into.pop();
+        more(into);
+        into.extend_from_slice(b"}}");
     }
 
     /// Appends only `{"@metadata":{…}}`.

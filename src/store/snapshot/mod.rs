@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rocksdb::ReadOptions;
 
-use super::changes::{Change, Changes, Feed};
+use super::changes::{Change, Changes, Feed, Run};
 use super::codec::{self, ClaimRecord, CollectionRecord, TotalsRecord};
 use super::collections::{self, Names};
 use super::document::StoredDocument;
@@ -154,7 +154,19 @@ impl<'a> Snapshot<'a> {
                 }
             }
         }
-        let mut scan = Some(self.rows(Family::Documents, keys, range.direction));
+        self.documents_in(keys, range.direction)
+    }
+
+    /// Lists the documents whose lower-cased ids are in a range of keys, lazily.
+    ///
+    /// # Cost
+    /// One seek, then one step for each document.
+    pub fn documents_in(
+        &self,
+        keys: KeyRange,
+        direction: Direction,
+    ) -> impl Iterator<Item = Result<StoredDocument, StoreError>> + use<'a> {
+        let mut scan = Some(self.rows(Family::Documents, keys, direction));
         std::iter::from_fn(move || {
             let next = scan.as_mut().map(Scan::next_row)?;
             let document = match next {
@@ -223,7 +235,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Counts every collection that was ever used, in name order.
-    pub(super) fn all_collections(&self) -> Result<Vec<CollectionCount>, StoreError> {
+    pub(crate) fn all_collections(&self) -> Result<Vec<CollectionCount>, StoreError> {
         let mut counts = Vec::new();
         let mut scan = self.rows(Family::Meta, KeyRange::prefix(meta::COLLECTION.as_bytes()), Direction::Forward);
         while let Some((key, value)) = scan.next_row()? {
@@ -249,6 +261,17 @@ impl<'a> Snapshot<'a> {
     pub fn claim(&self, collection: &str) -> Result<Option<Claim>, StoreError> {
         let claim = self.decode_meta::<ClaimRecord>(&meta::claim(&lower(collection)))?;
         Ok(claim.map(|ClaimRecord { owner, owner_name, collection }| Claim { collection, owner, owner_name }))
+    }
+
+    /// Tells through which etag of its sources the index that owns a collection has made its results complete, and with which
+    /// run; `None` where the collection has no owner, or its first build has not ended.
+    ///
+    /// # Errors
+    /// A read failed or a row is damaged.
+    pub(crate) fn complete(&self, collection: &str) -> Result<Option<Run>, StoreError> {
+        let Some(claim) = self.claim(collection)? else { return Ok(None) };
+        let complete = self.decode_meta::<(u64, u64)>(&meta::complete(claim.owner))?;
+        Ok(complete.map(|(number, through)| Run { number, complete_through: Some(through) }))
     }
 
     /// Reads one index or `meta` row.
@@ -298,6 +321,10 @@ impl<'a> Snapshot<'a> {
 
     pub(super) fn collection_number(&self, name: &str) -> Option<CollectionNumber> {
         self.names.read().number(&lower(name))
+    }
+
+    pub(super) fn collection_name(&self, number: CollectionNumber) -> Option<String> {
+        self.names.read().name(number).map(str::to_owned)
     }
 
     fn get_each<'k>(

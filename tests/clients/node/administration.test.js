@@ -112,7 +112,7 @@ withStore("an index without reduce is of type Map, and one that loads follows wh
     assert.equal(stats.patternReferencesCollectionName, "AgeCounts/References");
     const found = await send(new ravendb.GetIndexOperation("Friends"));
     assert.equal(found.patternForOutputReduceToCollectionReferences, "ages/{age:000}");
-    assert.equal(await send(new ravendb.IndexHasChangedOperation(found)), false);
+    assert.equal(await send(new ravendb.IndexHasChangedOperation(definition(friends))), false);
 });
 
 withStore("a changed definition is a replacement until it takes over, or is cancelled", async store => {

@@ -121,7 +121,6 @@ class Administration(StoreTest):
         found = self.send(GetIndexOperation("Friends"))
         self.assertEqual(found.pattern_for_output_reduce_to_collection_references, "ages/{age:000}")
         self.assertEqual(found.pattern_references_collection_name, "AgeCounts/References")
-        self.assertEqual(self.send(GetIndexOperation("Ages")).type.value, "Map")
 
     def test_a_changed_definition_is_a_replacement_until_it_takes_over_or_is_cancelled(self):
         names = lambda: [index.name for index in self.send(GetStatisticsOperation()).indexes]

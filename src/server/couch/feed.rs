@@ -3,14 +3,16 @@
 //! Each batch is read from a snapshot of its own: the feed is in etag order and holds the newest version only, so what a
 //! later snapshot no longer shows here stands further on.
 
-use super::error::ApiError;
-use super::listing::documents_of;
-use super::registry::Lease;
-use super::stream::PIECE_BYTES;
-use super::wire::text::{write_number, write_string};
-use crate::id;
+use super::changes_request::{Asked, Filter};
+use super::document::{write_deleted, write_document};
+use super::seq::{Seq, Shown};
+use crate::server::error::ApiError;
+use crate::server::listing::documents_of;
+use crate::server::registry::Lease;
+use crate::server::stream::PIECE_BYTES;
+use crate::server::wire::text::{write_number, write_string};
 use crate::store::StoreError;
-use crate::store::changes::{Change, ChangeKind, Feed};
+use crate::store::changes::{Change, ChangeKind};
 use crate::store::document::StoredDocument;
 use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
@@ -44,13 +46,13 @@ pub(crate) enum Framing {
 /// Reads one caller's feed.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    pub(crate) lease: Lease,
-    pub(crate) feed: Feed,
-    /// Only ids that begin with this, lower-cased.
-    pub(crate) prefix: Option<String>,
-    pub(crate) include_docs: bool,
-    pub(crate) framing: Framing,
-    pub(crate) node_tag: String,
+    lease: Lease,
+    filter: Filter,
+    include_docs: bool,
+    framing: Framing,
+    /// The etag that was durable when its caller began with nothing; 0: it did not.
+    begun: u64,
+    node_tag: String,
 }
 
 /// A part of the feed.
@@ -120,20 +122,20 @@ impl Framing {
         }
     }
 
-    pub(crate) fn end(self, last_seq: u64, pending: u64, into: &mut Vec<u8>) {
+    pub(crate) fn end(self, last_seq: Shown, pending: u64, into: &mut Vec<u8>) {
         match self {
             Self::Array => into.extend_from_slice(b"\n],\"last_seq\":"),
             Self::Lines => into.extend_from_slice(b"{\"last_seq\":"),
             Self::Events => return,
         }
-        write_number(last_seq, into);
+        into.extend_from_slice(last_seq.to_string().as_bytes());
         into.extend_from_slice(b",\"pending\":");
         write_number(pending, into);
         into.extend_from_slice(b"}\n");
     }
 
     /// Appends a row, which must hold no line break.
-    fn row(self, seq: u64, row: &[u8], is_first: bool, into: &mut Vec<u8>) {
+    fn row(self, seq: Shown, row: &[u8], is_first: bool, into: &mut Vec<u8>) {
         match self {
             Self::Array => {
                 into.extend_from_slice(if is_first { b"" } else { b",\n" });
@@ -147,7 +149,7 @@ impl Framing {
                 into.extend_from_slice(b"data: ");
                 into.extend_from_slice(row);
                 into.extend_from_slice(b"\nid: ");
-                write_number(seq, into);
+                into.extend_from_slice(seq.bare().as_bytes());
                 into.extend_from_slice(b"\n\n");
             }
         }
@@ -155,23 +157,39 @@ impl Framing {
 }
 
 impl Reader {
+    pub(super) fn new(lease: Lease, asked: &Asked, node_tag: String) -> Self {
+        let Asked { filter, include_docs, framing, since, .. } = asked;
+        Self {
+            lease,
+            filter: filter.clone(),
+            include_docs: *include_docs,
+            framing: *framing,
+            begun: since.begun,
+            node_tag,
+        }
+    }
+
     /// Reads at most `room` rows, and no more than about a piece's bytes.
+    ///
+    /// # Errors
+    /// 410 where deletions between the position and what is there are no longer known.
     pub(crate) fn read(&self, position: Position, room: u64, is_first: bool) -> Result<Batch, ApiError> {
         let snapshot = self.lease.store().snapshot();
         let (after, through, direction) = position.range(snapshot.progress().durable);
+        let purged = snapshot.check_reader(&self.filter.feed, after, self.begun)?;
         let mut batch = Batch { rows: 0, bytes: Vec::new(), position, is_end: false };
         let (mut waiting, mut looked_at) = (Vec::new(), 0);
         if after < through {
-            for change in snapshot.changes(&self.feed, after, through, direction) {
+            for change in snapshot.changes(&self.filter.feed, after, through, direction) {
                 let change = change?;
                 looked_at += 1;
                 let etag = change.etag;
-                if self.wants(&change) {
+                if self.filter.wants(&change.id) {
                     waiting.push(change);
                 }
                 let is_full = batch.rows + waiting.len() as u64 >= room;
                 if is_full || waiting.len() >= READ_AT_ONCE || looked_at >= LOOKED_AT_MAX {
-                    self.write(&snapshot, &mut waiting, is_first, &mut batch)?;
+                    self.write(&snapshot, purged, &mut waiting, is_first, &mut batch)?;
                     batch.position = position.past(etag);
                     if is_full || batch.bytes.len() >= PIECE_BYTES || looked_at >= LOOKED_AT_MAX {
                         return Ok(batch);
@@ -179,37 +197,39 @@ impl Reader {
                 }
             }
         }
-        self.write(&snapshot, &mut waiting, is_first, &mut batch)?;
+        self.write(&snapshot, purged, &mut waiting, is_first, &mut batch)?;
         batch.position = position.at_end(through);
         batch.is_end = true;
         Ok(batch)
     }
 
-    /// Counts the rows beyond `position`, `max` at most.
-    pub(crate) fn count(&self, position: Position, max: u64) -> Result<u64, ApiError> {
+    /// The place to go on from, and the number of rows beyond it, of which `max` are looked at.
+    pub(crate) fn end(&self, position: Position, max: u64) -> Result<(Shown, u64), ApiError> {
         let snapshot = self.lease.store().snapshot();
         let (after, through, direction) = position.range(snapshot.progress().durable);
-        if after >= through {
-            return Ok(0);
+        let last_seq = self.place(position.last_seq(), snapshot.purged_through(&self.filter.feed)?);
+        if after >= through || max == 0 {
+            return Ok((last_seq, 0));
         }
         let (mut count, mut looked_at) = (0, 0);
-        for change in snapshot.changes(&self.feed, after, through, direction) {
-            count += u64::from(self.wants(&change?));
+        for change in snapshot.changes(&self.filter.feed, after, through, direction) {
+            count += u64::from(self.filter.wants(&change?.id));
             looked_at += 1;
             if looked_at >= max {
                 break;
             }
         }
-        Ok(count)
+        Ok((last_seq, count))
     }
 
-    fn wants(&self, change: &Change) -> bool {
-        self.prefix.as_ref().is_none_or(|prefix| id::lower(&change.id).starts_with(prefix.as_str()))
+    fn place(&self, etag: u64, purged: u64) -> Shown {
+        Seq { etag, begun: self.begun }.show(purged)
     }
 
     fn write(
         &self,
         snapshot: &Snapshot<'_>,
+        purged: u64,
         changes: &mut Vec<Change>,
         is_first: bool,
         batch: &mut Batch,
@@ -218,26 +238,30 @@ impl Reader {
         let mut row = Vec::new();
         for (change, document) in changes.drain(..).zip(documents) {
             row.clear();
-            self.write_row(&change, document.as_ref(), &mut row);
-            self.framing.row(change.etag, &row, is_first && batch.rows == 0, &mut batch.bytes);
+            let seq = self.place(change.etag, purged);
+            self.write_row(&change, seq, document.as_ref(), &mut row)?;
+            self.framing.row(seq, &row, is_first && batch.rows == 0, &mut batch.bytes);
             batch.rows += 1;
         }
         Ok(())
     }
 
-    fn write_row(&self, change: &Change, document: Option<&StoredDocument>, into: &mut Vec<u8>) {
+    fn write_row(
+        &self,
+        change: &Change,
+        seq: Shown,
+        document: Option<&StoredDocument>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
         into.extend_from_slice(b"{\"seq\":");
-        write_number(change.etag, into);
+        into.extend_from_slice(seq.to_string().as_bytes());
         into.extend_from_slice(b",\"id\":");
         write_string(&change.id, into);
+        // A tombstone keeps no change vector; it would have been this one.
+        let of_deletion = || format!("{}:{}-{}", self.node_tag, change.etag, self.lease.store().incarnation());
+        let rev = document.map_or_else(of_deletion, |document| document.change_vector.clone());
         into.extend_from_slice(b",\"changes\":[{\"rev\":");
-        match document {
-            Some(document) => write_string(&document.change_vector, into),
-            // A tombstone keeps no change vector; it would have been this one.
-            None => {
-                write_string(&format!("{}:{}-{}", self.node_tag, change.etag, self.lease.store().incarnation()), into);
-            }
-        }
+        write_string(&rev, into);
         into.extend_from_slice(b"}]");
         if change.kind == ChangeKind::Delete {
             into.extend_from_slice(b",\"deleted\":true");
@@ -247,19 +271,12 @@ impl Reader {
         if self.include_docs {
             into.extend_from_slice(b",\"doc\":");
             match document {
-                Some(document) => {
-                    let begun = into.len();
-                    document.write_json(into);
-                    // Documents keep their text, and with it line breaks between values, which would end the row.
-                    into.iter_mut()
-                        .skip(begun)
-                        .filter(|byte| matches!(byte, b'\n' | b'\r'))
-                        .for_each(|byte| *byte = b' ');
-                }
-                None => into.extend_from_slice(b"null"),
+                Some(document) => write_document(document, into)?,
+                None => write_deleted(&change.id, &rev, into),
             }
         }
         into.push(b'}');
+        Ok(())
     }
 }
 
@@ -288,13 +305,14 @@ mod tests {
     fn every_framing_keeps_rows_apart() {
         let frame = |framing: Framing| {
             let mut out = framing.head();
-            framing.row(1, b"{}", true, &mut out);
-            framing.row(2, b"{}", false, &mut out);
-            framing.end(2, 0, &mut out);
+            let place = |etag, purged| Seq { etag, begun: 9 }.show(purged);
+            framing.row(place(1, 2), b"{}", true, &mut out);
+            framing.row(place(2, 2), b"{}", false, &mut out);
+            framing.end(place(2, 2), 0, &mut out);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(frame(Framing::Array), "{\"results\":[\n{},\n{}\n],\"last_seq\":2,\"pending\":0}\n");
         assert_eq!(frame(Framing::Lines), "{}\n{}\n{\"last_seq\":2,\"pending\":0}\n");
-        assert_eq!(frame(Framing::Events), "data: {}\nid: 1\n\ndata: {}\nid: 2\n\n");
+        assert_eq!(frame(Framing::Events), "data: {}\nid: 1-9\n\ndata: {}\nid: 2\n\n");
     }
 }
