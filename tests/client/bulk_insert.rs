@@ -51,7 +51,7 @@ async fn read_slowly(mut stream: TcpStream, given: &AtomicUsize, ahead_most: &At
             tokio::task::yield_now().await;
         }
         ahead_most.fetch_max(given.load(Ordering::SeqCst).saturating_sub(taken), Ordering::SeqCst);
-        let mut piece = [0; 64 * 1024];
+        let mut piece = vec![0; 64 * 1024];
         let read = stream.read(&mut piece).await.unwrap();
         seen.extend_from_slice(&piece[..read]);
         let text = String::from_utf8_lossy(&seen);

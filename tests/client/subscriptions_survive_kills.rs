@@ -209,9 +209,9 @@ async fn folded_deliveries_equal_the_collections() {
             it.seen.lock().take_in(&batch);
             assert!(last.acknowledge(&batch).await.unwrap());
         }
+        let wanted = stored(&url, it.collection).await;
         let seen = it.seen.lock();
         assert!(seen.deliveries > 0, "{} delivered nothing", it.name);
-        let wanted = stored(&url, it.collection).await;
         assert_eq!(seen.live(), wanted, "{}", it.name);
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use treepie::access::{AccessFile, ApiKey, Certificate, Credential, Issuer, Kind};
 use treepie::client::{DocumentStore, StoreSettings};
 use treepie::database::DatabaseSettings;
@@ -57,6 +58,12 @@ async fn a_key_opens_what_it_permits_and_nothing_else() {
         (&read, "GET", "/databases/logs/docs?id=a", "", 403),
         (&read, "GET", "/databases/main/hilo/next?tag=users", "", 403),
         (&read, "GET", "/topology?name=main", "", 200),
+        (&read, "GET", "/databases/main", "", 200),
+        (&write, "DELETE", "/databases/main", "", 403),
+        (&write, "PUT", "/databases/more", "", 403),
+        (&read, "POST", "/databases/main/_all_docs", r#"{"keys":["a"]}"#, 200),
+        (&read, "PUT", "/databases/main/subscriptions", r#"{"Query":"from Users"}"#, 403),
+        (&read, "GET", "/databases/main/subscriptions/stream?name=s", "", 403),
         (&read, "GET", "/topology?name=logs", "", 403),
         (&read, "GET", "/metrics", "", 403),
         (&write, "PUT", "/databases/main/docs?id=a", "{}", 201),
@@ -242,6 +249,29 @@ async fn a_client_certificate_opens_what_it_permits() {
     let topology = app.get(format!("https://{}/cluster/topology", server.address)).send().await.unwrap();
     let topology: serde_json::Value = topology.json().await.unwrap();
     assert_eq!(topology["Topology"]["Members"]["A"], json!(format!("https://{}", server.address)));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_over_tcp_is_not_opened_for_a_stranger() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path();
+    let admin = add_key(data, "admin", "*=admin");
+    let reader = add_key(data, "reader", "main=read");
+    let server = TestServer::start_on(data, |_| {}).await;
+    for name in ["main", "logs"] {
+        send(&server, &admin, "PUT", &format!("/admin/databases?name={name}"), "{}").await;
+    }
+    let listed = send(&server, &reader, "GET", "/databases/_all_dbs", "").await;
+    assert_eq!(listed.json(), json!(["main"]));
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let header = json!({ "DatabaseName": "main", "Operation": "Subscription", "OperationVersion": 53_000 });
+    stream.write_all(header.to_string().as_bytes()).await.unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["Status"], "AuthorizationFailed");
+    assert!(said["Message"].as_str().unwrap().contains("needs credentials"), "{said}");
     server.stop().await;
 }
 

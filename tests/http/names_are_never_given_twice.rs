@@ -183,7 +183,7 @@ async fn run(server: &Arc<TestServer>, database: String, plans: Vec<Vec<Step>>) 
     for writer in writers.collect::<Vec<_>>() {
         written.extend(writer.await.unwrap());
     }
-    let different: HashSet<String> = written.iter().map(|(id, _)| id.to_lowercase()).collect();
+    let different: HashSet<String> = written.iter().map(|(id, _)| treepie::id::lower(id)).collect();
     assert_eq!(different.len(), written.len(), "an id was given twice");
     for (id, token) in written {
         let found = server.get(&format!("/databases/{database}/docs?id={}", escape(&id))).await.json();

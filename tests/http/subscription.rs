@@ -48,7 +48,7 @@ impl Stream {
     pub(crate) async fn batch(&mut self) -> Batch {
         let mut lines = Vec::new();
         loop {
-            let line = self.line().await.expect("a batch is to come");
+            let line = self.line().await.unwrap();
             match line["Type"].as_str().unwrap() {
                 "Data" => lines.push(line),
                 "EndOfBatch" => return Batch { lines, end: line },

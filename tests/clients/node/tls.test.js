@@ -38,6 +38,26 @@ for (const [form, authOptions] of [["PFX", pfx], ["PEM", pem]]) {
     });
 }
 
+test("a subscription is read over TLS", async () => {
+    const store = open("tls-subscribed", pfx);
+    await store.maintenance.server.send(new ravendb.CreateDatabaseOperation({ databaseName: "tls-subscribed" }));
+    const session = store.openSession();
+    await session.store(new User("subscribed"));
+    await session.saveChanges();
+    const subscriptionName = await store.subscriptions.create({ query: "from Users" });
+    const worker = store.subscriptions.getSubscriptionWorker({ documentType: User, subscriptionName });
+    const ids = await new Promise((resolve, reject) => {
+        worker.on("error", reject);
+        worker.on("batch", (batch, done) => {
+            done();
+            resolve(batch.items.map(item => item.id));
+        });
+    });
+    assert.deepEqual(ids, ["users/1-A"]);
+    worker.dispose();
+    store.dispose();
+});
+
 test("a certificate that may not do it is told so", async () => {
     const store = open("tls-refused", pem);
     const create = new ravendb.CreateDatabaseOperation({ databaseName: "tls-refused" });
