@@ -84,10 +84,10 @@ fn an_export_and_an_import_take_little_memory_however_much_there_is() {
     let exported = server.run(&["export", "all.jsonl"]);
     assert_eq!(exported.code, Some(0), "{exported:?}");
     assert!(fs::metadata(server.files.path().join("all.jsonl")).unwrap().len() > 200_000_000);
-    let exporting = peak(server.process()) - before;
+    let exporting = peak(server.process()).saturating_sub(before);
     assert!(exporting < EXPORT_MAX, "the server grew by {exporting} bytes while it exported");
     let done = server.run(&["import", "all.jsonl", "-d", "copy"]).json();
     assert_eq!(done[0]["Documents"], 2_000);
-    let importing = peak(server.process()) - before;
+    let importing = peak(server.process()).saturating_sub(before);
     assert!(importing < IMPORT_MAX, "the server grew by {importing} bytes while it imported");
 }
