@@ -26,10 +26,14 @@
 //! What an index did can be doubted: [`index::tryout`] tells what a definition would do, [`index::explain`] why a value is what it
 //! is, and [`index::verify`] computes everything again and compares.
 //!
+//! Off this way lie the rooms of whoever operates it: [`settings`] is everything a server can be told, [`access`] who gets in,
+//! [`backup`] how a database is copied and brought back. `/metrics`, export and import are files of the server.
+//!
 //! Beside them stands [`client`], which is for programs that talk to a server. It needs nothing of the other rooms but [`id`],
 //! and is all that is left without the cargo feature `server`.
 //!
-//! Arrows between rooms run one way: `server` → `database` → `subscription` → `query` → `index` → `script` and `store` → `id`. The store
+//! Arrows between rooms run one way: `settings` → `server` → `database` → `subscription` → `query` → `index` → `script` and
+//! `store` → `id`, and from `server` to `access` and `backup`, of which only the latter knows the store. The store
 //! knows nothing of indexes, indexes nothing of HTTP, and only `store` knows about RocksDB and bytes.
 //!
 //! # Invariants worth knowing
@@ -46,6 +50,10 @@
     allow(rustdoc::broken_intra_doc_links, reason = "the tour goes through rooms that are not there")
 )]
 
+#[cfg(feature = "server")]
+pub mod access;
+#[cfg(feature = "server")]
+pub mod backup;
 pub mod client;
 #[cfg(feature = "server")]
 pub mod database;
@@ -58,6 +66,8 @@ pub mod query;
 pub mod script;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
+pub mod settings;
 #[cfg(feature = "server")]
 pub mod store;
 #[cfg(feature = "server")]

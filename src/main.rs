@@ -6,9 +6,13 @@ mod cli;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use cli::{Cli, Failure};
+
+/// How long threads may take to end when everything else has.
+const END_MAX: Duration = Duration::from_secs(1);
 
 /// Index scripts allocate many small values, on many threads.
 #[global_allocator]
@@ -33,5 +37,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start threads: {error}")))?;
-    runtime.block_on(cli.run())
+    let outcome = runtime.block_on(cli.run());
+    // What still blocks a thread (a backup, standard input) was told to end, and is not waited for.
+    runtime.shutdown_timeout(END_MAX);
+    outcome
 }

@@ -62,15 +62,17 @@ impl Api {
     /// Prepares to talk to `target`; an answer must begin, or go on, within `silence`.
     ///
     /// # Errors
-    /// The URL is none, or is not `http`.
+    /// The URL is none, or is neither `http` nor `https`; the credentials can't be read.
     pub(crate) fn new(target: &Target, silence: Duration) -> Result<Self, Failure> {
         let parsed = reqwest::Url::parse(&target.url)
             .map_err(|error| Failure::usage(format!("--url '{}' is no URL: {error}", target.url)))?;
-        if parsed.scheme() != "http" {
-            let message = format!("--url '{}' must begin with http://", target.url);
+        if !matches!(parsed.scheme(), "http" | "https") {
+            let message = format!("--url '{}' must begin with http:// or https://", target.url);
             return Err(Failure::usage(message));
         }
-        let http = Client::builder()
+        let http = target
+            .credentials
+            .apply(Client::builder())?
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(silence)
             .no_proxy()
@@ -82,6 +84,11 @@ impl Api {
     /// Begins a request below the database: `docs`, `indexes/stats`.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}/databases/{}/{path}", self.url, encode(&self.database)))
+    }
+
+    /// Begins a request to the server itself: `admin/backups`.
+    pub(crate) fn server_request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}/{path}", self.url))
     }
 
     /// Sends a request; an answer that is no success is an error.
@@ -125,7 +132,12 @@ impl Api {
                 notice(&format!("created database '{}'", self.database));
                 Ok(())
             }
-            Err(CallError::Refused(refusal)) if refusal.status == StatusCode::CONFLICT => Ok(()),
+            // Whoever may not create databases may write to one that is there; if none is, the next request says so.
+            Err(CallError::Refused(refusal))
+                if matches!(refusal.status, StatusCode::CONFLICT | StatusCode::FORBIDDEN) =>
+            {
+                Ok(())
+            }
             Err(error) => Err(self.failure(error)),
         }
     }

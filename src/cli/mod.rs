@@ -6,15 +6,19 @@
 //!
 //! Next on the walk: `serve`.
 
-mod age;
 mod api;
+mod backup;
+mod cert;
+mod credentials;
 mod delete;
 mod document;
 mod explain;
+mod export;
 mod failure;
 mod get;
 mod index;
 mod json;
+mod key;
 mod lines;
 mod list;
 mod load;
@@ -22,7 +26,7 @@ mod output;
 mod put;
 mod query;
 mod serve;
-mod size;
+mod settings;
 mod subscription;
 mod verify;
 mod watch;
@@ -76,6 +80,20 @@ enum Command {
     Delete(delete::Delete),
     /// Print the changes of a collection as they commit
     Watch(watch::Watch),
+    /// Take a backup of a database, while it is in use
+    Backup(backup::Backup),
+    /// Make a new database of a backup
+    Restore(backup::Restore),
+    /// Write a database as JSON lines
+    Export(export::Export),
+    /// Read a database from JSON lines
+    Import(export::Import),
+    /// Make, list and delete API keys
+    #[command(subcommand)]
+    Key(key::Key),
+    /// Make certificates, and say which get in
+    #[command(subcommand)]
+    Cert(cert::Cert),
     /// Create, list, tail, acknowledge and delete subscriptions
     #[command(subcommand)]
     Subscription(subscription::Subscription),
@@ -94,6 +112,8 @@ pub(crate) struct Target {
     /// The database
     #[arg(short, long, env = "TREEPIE_DATABASE", default_value = "main", value_name = "NAME")]
     pub(crate) database: String,
+    #[command(flatten)]
+    pub(crate) credentials: credentials::Credentials,
 }
 
 impl Cli {
@@ -112,6 +132,12 @@ impl Cli {
             Command::Put(command) => command.run().await,
             Command::Delete(command) => command.run().await,
             Command::Watch(command) => command.run().await,
+            Command::Backup(command) => command.run().await,
+            Command::Restore(command) => command.run().await,
+            Command::Export(command) => command.run().await,
+            Command::Import(command) => command.run().await,
+            Command::Key(command) => command.run(),
+            Command::Cert(command) => command.run(),
             Command::Subscription(command) => command.run().await,
             Command::Explain(command) => command.run().await,
             Command::Verify(command) => command.run().await,

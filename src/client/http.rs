@@ -12,6 +12,7 @@ use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::credentials::Credentials;
 use super::error::{ClientError, Refusal};
 use super::retry::{RetryPolicy, chance};
 
@@ -138,13 +139,19 @@ impl Transport {
     /// Prepares to talk to the servers at `urls`.
     ///
     /// # Errors
-    /// There is no URL, or one is none or not `http`.
-    pub(super) fn new(urls: &[String], retry: RetryPolicy, timeout: Duration) -> Result<Self, ClientError> {
+    /// There is no URL, or one is none or neither `http` nor `https`; the credentials are none.
+    pub(super) fn new(
+        urls: &[String],
+        retry: RetryPolicy,
+        timeout: Duration,
+        credentials: &Credentials,
+    ) -> Result<Self, ClientError> {
         if urls.is_empty() {
             return Err(ClientError::Usage("a document store needs the URL of a server".to_owned()));
         }
         let urls = urls.iter().map(|url| check_url(url)).collect::<Result<Vec<_>, _>>()?;
-        let http = Client::builder()
+        let http = credentials
+            .apply(Client::builder())?
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_MAX)
             .no_proxy()
@@ -337,7 +344,7 @@ pub(super) fn encode(segment: &str) -> String {
 fn check_url(url: &str) -> Result<String, ClientError> {
     let parsed = reqwest::Url::parse(url)
         .map_err(|error| ClientError::Usage(format!("'{url}' is no URL ({error}); write http://host:port")))?;
-    if parsed.scheme() != "http" || parsed.query().is_some() {
+    if !matches!(parsed.scheme(), "http" | "https") || parsed.query().is_some() {
         return Err(ClientError::Usage(format!("'{url}' can't be the URL of a server; write http://host:port")));
     }
     Ok(url.trim_end_matches('/').to_owned())
@@ -424,9 +431,9 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_http_and_nothing_more_than_a_place() {
+    fn a_url_is_http_or_https_and_nothing_more_than_a_place() {
         assert_eq!(check_url("http://localhost:8080/").ok().as_deref(), Some("http://localhost:8080"));
-        for url in ["localhost:8080", "https://x", "", "http://x/?a=b"] {
+        for url in ["localhost:8080", "ftp://x", "", "http://x/?a=b"] {
             assert!(check_url(url).is_err(), "{url}");
         }
     }

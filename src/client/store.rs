@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::bulk_insert::BulkInsert;
 use super::configuration::Configuration;
 use super::conventions::{Conventions, Document};
+use super::credentials::Credentials;
 use super::databases::Databases;
 use super::error::ClientError;
 use super::http::{Answer, Call, Transport};
@@ -29,6 +30,8 @@ pub struct StoreSettings {
     pub conventions: Conventions,
     /// When requests are sent again.
     pub retry: RetryPolicy,
+    /// What it shows the servers.
+    pub credentials: Credentials,
     /// How long one request may take, from its first byte to the last of its answer. Default 60 s.
     pub timeout: Duration,
     /// Whether sessions refuse to overwrite what others wrote since it was loaded. Default false.
@@ -40,6 +43,7 @@ impl Default for StoreSettings {
         Self {
             conventions: Conventions::default(),
             retry: RetryPolicy::default(),
+            credentials: Credentials::default(),
             timeout: Duration::from_secs(60),
             optimistic_concurrency: false,
         }
@@ -81,7 +85,7 @@ impl DocumentStore {
             return Err(ClientError::Usage(message.to_owned()));
         }
         check_name(database)?;
-        let transport = Arc::new(Transport::new(urls, settings.retry, settings.timeout)?);
+        let transport = Arc::new(Transport::new(urls, settings.retry, settings.timeout, &settings.credentials)?);
         let conventions = Arc::new(settings.conventions);
         let link = Arc::new(Link::new(Arc::clone(&transport), database.to_owned(), Arc::clone(&conventions)));
         let links = Mutex::new(HashMap::from([(crate::id::lower(database), Arc::clone(&link))]));

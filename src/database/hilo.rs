@@ -14,12 +14,15 @@ use crate::id::hilo::{HiloRange, HiloRequest, plan_next, plan_return};
 use crate::id::{DocumentId, IdError, lower};
 use crate::store::commit::{Commit, Condition, Expected, Operation, PutId, RowChange};
 use crate::store::document::{Document, DocumentFlags, Properties, StoredDocument};
-use crate::store::keyspace::Family;
+use crate::store::keyspace::{Family, KeyRange};
+use crate::store::scan::Direction;
 use crate::store::snapshot::Snapshot;
 use crate::store::{Store, StoreError};
 
 /// Before the tags in the ids of HiLo documents.
 const PREFIX: &str = "Raven/Hilo/";
+/// Before the lower-cased tags in the names of the rows.
+const ROWS: &str = "hilo/";
 /// The collection of HiLo documents that Treepie makes.
 const COLLECTION: &str = "@hilo";
 /// The property of the highest number.
@@ -78,6 +81,37 @@ impl Database {
         Ok(changed.is_some())
     }
 
+    /// Lists the tags from which ranges were handed out, lower-cased, with their highest numbers.
+    ///
+    /// # Errors
+    /// A row is damaged, or the storage fails.
+    pub fn list_hilo(&self) -> Result<Vec<(String, u64)>, DatabaseError> {
+        let snapshot = self.store.snapshot();
+        let mut scan = snapshot.rows(Family::Meta, KeyRange::prefix(ROWS.as_bytes()), Direction::Forward);
+        let mut tags = Vec::new();
+        while let Some((key, value)) = scan.next_row().map_err(DatabaseError::from)? {
+            let damaged = |error: &dyn std::fmt::Display| StoreError::corrupt(Family::Meta, key, error);
+            let handed: Handed = serde_json::from_slice(value).map_err(|error| damaged(&error))?;
+            let tag = std::str::from_utf8(key).map_err(|error| damaged(&error))?;
+            tags.push((tag.strip_prefix(ROWS).unwrap_or(tag).to_owned(), handed.high));
+        }
+        Ok(tags)
+    }
+
+    /// Makes sure that no number through `last` of a tag is handed out, as if it had been. Blocking.
+    ///
+    /// # Errors
+    /// As [`Database::next_hilo`].
+    pub fn raise_hilo(&self, tag: &str, last: u64) -> Result<(), DatabaseError> {
+        self.change_hilo(tag, |counter| {
+            let is_there = counter.handed.is_some_and(|handed| handed.high >= last);
+            // Nothing is left of the range: a client that returns its rest is refused.
+            let spent = HiloRange { low: last.saturating_add(1), high: last };
+            Ok((!is_there).then_some((spent, counter.max.max(last))))
+        })?;
+        Ok(())
+    }
+
     /// Commits what `plan` makes of a tag's counter: a new row and a new `Max`. `None`: it changes nothing.
     fn change_hilo(
         &self,
@@ -105,7 +139,7 @@ impl Counter {
     fn read(snapshot: &Snapshot<'_>, id: DocumentId, tag: &str) -> Result<Self, StoreError> {
         let document = snapshot.get(&id)?;
         let max = document.as_ref().map_or(Ok(0), read_max)?;
-        let row_name = format!("hilo/{}", lower(tag));
+        let row_name = format!("{ROWS}{}", lower(tag));
         let row = snapshot.row(Family::Meta, row_name.as_bytes())?;
         let handed = match row.as_deref().map(serde_json::from_slice::<Handed>) {
             None => None,

@@ -80,7 +80,17 @@ impl BodyLimit {
 
 /// Makes the budget that all bodies share.
 pub(crate) fn budget(limits: &ServerLimits) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new((limits.bodies_bytes_max / BUDGET_UNIT).min(Semaphore::MAX_PERMITS)))
+    Arc::new(Semaphore::new(budget_bytes(limits) / BUDGET_UNIT))
+}
+
+/// The bytes of the budget, in whole units.
+pub(crate) fn budget_bytes(limits: &ServerLimits) -> usize {
+    (limits.bodies_bytes_max / BUDGET_UNIT).min(Semaphore::MAX_PERMITS) * BUDGET_UNIT
+}
+
+/// The bytes of the budget that no body holds.
+pub(crate) fn budget_left(budget: &Semaphore) -> usize {
+    budget.available_permits() * BUDGET_UNIT
 }
 
 /// Reads a body whole and decompresses it.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -19,6 +20,7 @@ use super::router::Shared;
 use super::wire::configuration::NameSettings;
 use super::wire::database::{Created, DatabaseLine, DatabaseList, Deleted, Deletion, Record};
 use super::wire::text::time_span;
+use crate::access::{Caller, Level};
 
 /// How long a deletion is waited for where the caller names no time.
 const DELETION_WAIT: Duration = Duration::from_secs(15);
@@ -102,12 +104,17 @@ pub(crate) async fn delete(
     Ok(json(StatusCode::OK, &Deleted::new(pending)))
 }
 
-/// Lists databases by name.
-pub(crate) async fn list(State(host): State<Shared>, query: Query) -> Result<Response, ApiError> {
+/// Lists the databases that the caller may read, by name.
+pub(crate) async fn list(
+    State(host): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    query: Query,
+) -> Result<Response, ApiError> {
     let page = page(&query, false)?;
     let (start, size) =
         (usize::try_from(page.start).unwrap_or(usize::MAX), usize::try_from(page.size).unwrap_or(usize::MAX));
     let mut names = host.databases.names();
+    names.retain(|name| caller.may(Level::Read, Some(name)));
     if let Some(name) = query.text("name") {
         names.retain(|found| found.eq_ignore_ascii_case(name));
     }

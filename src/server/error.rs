@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::backup::BackupError;
 use crate::database::DatabaseError;
 use crate::id::IdError;
 use crate::query::QueryError;
@@ -22,6 +23,7 @@ use crate::store::{ErrorKind, StoreError};
 /// The names by which RavenDB's clients tell errors apart.
 pub(crate) mod names {
     pub(crate) const ARGUMENT: &str = "System.ArgumentException";
+    pub(crate) const AUTHORIZATION: &str = "Raven.Client.Exceptions.Security.AuthorizationException";
     pub(crate) const BAD_REQUEST: &str = "Raven.Client.Exceptions.BadRequestException";
     pub(crate) const BULK_INSERT_ABORTED: &str =
         "Raven.Client.Exceptions.Documents.BulkInsert.BulkInsertAbortedException";
@@ -254,6 +256,18 @@ impl From<DatabaseError> for ApiError {
             }
             // Which write it is the caller of a batch adds.
             DatabaseError::Write { reason, .. } => Self::argument(reason),
+        }
+    }
+}
+
+impl From<BackupError> for ApiError {
+    fn from(error: BackupError) -> Self {
+        let (kind, text) = (error.kind(), error.to_string());
+        match error {
+            BackupError::Store(error) => error.into(),
+            // A busy place is nothing that a client should try again by itself: the other backup may take long.
+            BackupError::Busy { .. } => Self::new(StatusCode::CONFLICT, names::CONCURRENCY, text),
+            _ => Self::new(status_of(kind), type_of(kind), text),
         }
     }
 }

@@ -1,16 +1,27 @@
 //! What all requests share: settings, databases, the bounds on work, and the signal to stop.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use axum::http::Method;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tracing::Span;
 
 use super::body;
 use super::error::ApiError;
+use super::metrics::Counts;
 use super::node::Node;
 use super::operations::Operations;
 use super::registry::Databases;
 use super::settings::ServerSettings;
+use super::tls::Tls;
+use crate::access::Access;
+
+/// Characters of a request's path that are kept to name it.
+const PATH_SHOWN: usize = 200;
 
 /// Verifications and trials of indexes at once: each keeps a core busy.
 const HEAVY_MAX: usize = 4;
@@ -20,6 +31,9 @@ const HEAVY_MAX: usize = 4;
 pub(crate) struct Host {
     pub(crate) settings: ServerSettings,
     pub(crate) databases: Databases,
+    /// Who gets in.
+    pub(crate) access: Access,
+    pub(crate) tls: Option<Tls>,
     /// Who this server is.
     pub(crate) node: Node,
     /// Bounds [`Host::blocking`].
@@ -30,31 +44,71 @@ pub(crate) struct Host {
     heavy: Arc<Semaphore>,
     /// Bounds requests in hand.
     requests: Arc<Semaphore>,
+    in_hand: Arc<InHandList>,
     /// The budget of request bodies.
     pub(crate) bodies: Arc<Semaphore>,
     /// Work that clients ask about by number.
     pub(crate) operations: Operations,
+    /// What is counted about requests.
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) started: Instant,
     stop: watch::Sender<bool>,
+}
+
+/// What a server opens before it serves.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) databases: Databases,
+    pub(crate) node: Node,
+    pub(crate) access: Access,
+    pub(crate) tls: Option<Tls>,
 }
 
 /// A request in hand, as an extension of the request.
 #[derive(Clone, Debug)]
-pub(crate) struct InHand(#[allow(dead_code, reason = "held, never read")] Arc<OwnedSemaphorePermit>);
+pub(crate) struct InHand(#[allow(dead_code, reason = "held, never read")] Arc<Held>);
+
+/// What is held for a request: its permit, and its line in the list.
+#[derive(Debug)]
+struct Held {
+    number: u64,
+    list: Arc<InHandList>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The requests in hand, so that those that are cut off at the end can be named.
+#[derive(Debug, Default)]
+struct InHandList {
+    last: AtomicU64,
+    requests: Mutex<BTreeMap<u64, (String, Instant)>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.list.requests.lock().remove(&self.number);
+    }
+}
 
 impl Host {
-    pub(crate) fn new(settings: ServerSettings, databases: Databases, node: Node) -> Self {
+    pub(crate) fn new(settings: ServerSettings, parts: Parts) -> Self {
+        let Parts { databases, node, access, tls } = parts;
         let limits = &settings.limits;
         Self {
             blocking: Arc::new(Semaphore::new(limits.blocking_max)),
             listings: Arc::new(Semaphore::new(limits.listings_max)),
             heavy: Arc::new(Semaphore::new(HEAVY_MAX)),
             requests: Arc::new(Semaphore::new(limits.requests_max)),
+            in_hand: Arc::default(),
             bodies: body::budget(limits),
             operations: Operations::default(),
+            counts: Arc::default(),
+            started: Instant::now(),
             stop: watch::Sender::new(false),
             settings,
             databases,
             node,
+            access,
+            tls,
         }
     }
 
@@ -92,10 +146,33 @@ impl Host {
     ///
     /// # Errors
     /// 503 where there are `requests_max` already.
-    pub(crate) fn take_request(&self) -> Result<InHand, ApiError> {
-        Arc::clone(&self.requests).try_acquire_owned().map(|permit| InHand(Arc::new(permit))).map_err(|_| {
-            ApiError::busy("The server has as many requests in hand as requests_max allows; try again in a moment.")
-        })
+    pub(crate) fn take_request(&self, method: &Method, path: &str) -> Result<InHand, ApiError> {
+        let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
+            return Err(ApiError::busy(
+                "The server has as many requests in hand as requests_max allows; try again in a moment.",
+            ));
+        };
+        let list = Arc::clone(&self.in_hand);
+        let number = list.last.fetch_add(1, Ordering::Relaxed);
+        let shown = format!("{method} {}", path.chars().take(PATH_SHOWN).collect::<String>());
+        list.requests.lock().insert(number, (shown, Instant::now()));
+        Ok(InHand(Arc::new(Held { number, list, _permit: permit })))
+    }
+
+    /// The requests in hand, the oldest first, each with its age.
+    pub(crate) fn list_in_hand(&self) -> Vec<(String, Duration)> {
+        let requests = self.in_hand.requests.lock();
+        requests.values().map(|(request, since)| (request.clone(), since.elapsed())).collect()
+    }
+
+    /// How many requests are in hand.
+    pub(crate) fn requests_in_hand(&self) -> u64 {
+        self.settings.limits.requests_max.saturating_sub(self.requests.available_permits()) as u64
+    }
+
+    /// Memory that the bodies of requests hold.
+    pub(crate) fn bodies_bytes_held(&self) -> u64 {
+        body::budget_bytes(&self.settings.limits).saturating_sub(body::budget_left(&self.bodies)) as u64
     }
 
     /// Follows the signal to stop: `true` once the server must come to an end.

@@ -160,7 +160,7 @@ fn put_together(lease: &Lease, definitions: Vec<PutDefinition>, limits: &Limits)
 }
 
 /// Puts one definition and sets what comes with it, unless the index is locked.
-fn put_one(lease: &Lease, put: PutDefinition) -> Result<bool, DatabaseError> {
+pub(super) fn put_one(lease: &Lease, put: PutDefinition) -> Result<bool, DatabaseError> {
     let PutDefinition { definition, lock, priority, is_disabled } = put;
     let name = definition.name.clone();
     let is_locked = lease.index_settings(&name).is_some_and(|(lock, _)| lock != LockMode::Unlock);

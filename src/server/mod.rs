@@ -7,6 +7,8 @@
 //!
 //! Next on the walk: `connection`, `router`.
 
+mod access;
+mod backups;
 mod body;
 mod bulk;
 mod bulk_insert;
@@ -22,6 +24,7 @@ mod documents;
 mod drain;
 mod error;
 mod explain;
+mod exposure;
 mod files;
 mod hilo;
 mod host;
@@ -38,6 +41,7 @@ mod json_body;
 mod json_patch;
 mod listing;
 mod lull;
+mod metrics;
 mod multi_get;
 mod node;
 mod observe;
@@ -53,11 +57,14 @@ mod stats;
 mod stream;
 mod streams;
 mod subscriptions;
+mod tls;
 mod tombstones;
+mod transfer;
 mod unsupported;
 mod verify_index;
 mod wire;
 
 pub use connection::Server;
-pub use settings::{ServerLimits, ServerSettings};
+pub use settings::{Exposure, ServerLimits, ServerSettings};
+pub use tls::TlsFiles;
 pub use wire::tryout::TryOutBody;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tower::ServiceExt;
 
+use super::access;
 use super::body::{self, BodyLimit};
 use super::error::ApiError;
 use super::host::InHand;
@@ -20,6 +21,7 @@ use super::registry::Lease;
 use super::router::Shared;
 use super::stream::{self, Ended, Outlet, PIECE_BYTES};
 use super::{documents, json, observe, queries, unsupported};
+use crate::access::Caller;
 
 /// Requests in one.
 const REQUESTS_MAX: usize = 1_024;
@@ -59,6 +61,7 @@ pub(crate) async fn run(
     State(host): State<Shared>,
     Extension(reads): Extension<Reads>,
     Extension(held): Extension<InHand>,
+    Extension(caller): Extension<Caller>,
     _: Lease,
     headers: HeaderMap,
     body: Body,
@@ -69,7 +72,10 @@ pub(crate) async fn run(
         return Err(ApiError::argument(format!("One multi_get may have {REQUESTS_MAX} requests; send several.")));
     }
     let requests = batch.requests.into_iter().enumerate().map(|(position, asked)| {
-        asked.into_request().map_err(|error| error.at(&format!("Request {position}, counted from 0")))
+        let request = asked.into_request();
+        // Each by itself: its path may name another database.
+        let admitted = request.and_then(|request| access::permit(&caller, &request).map(|()| request));
+        admitted.map_err(|error| error.at(&format!("Request {position}, counted from 0")))
     });
     let requests = requests.collect::<Result<Vec<_>, _>>()?;
     let (outlet, inlet) = stream::answer(host.settings.limits.unread_max);

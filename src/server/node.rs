@@ -2,6 +2,7 @@
 //!
 //! There is one node; the answers have the shape of a cluster's because clients build every later URL from them.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -59,9 +60,10 @@ pub(crate) fn url(host: &Shared, headers: &HeaderMap) -> String {
     if let Some(url) = &host.settings.public_url {
         return url.trim_end_matches('/').to_owned();
     }
+    let scheme = if host.tls.is_some() { "https" } else { "http" };
     match headers.get(header::HOST).and_then(|value| value.to_str().ok()) {
-        Some(name) => format!("http://{name}"),
-        None => format!("http://{}", host.settings.listen),
+        Some(name) => format!("{scheme}://{name}"),
+        None => format!("{scheme}://{}", host.settings.listen),
     }
 }
 
@@ -74,12 +76,14 @@ pub(crate) async fn healthz() -> Response {
     (StatusCode::OK, "ok\n").into_response()
 }
 
-/// Whether requests are welcome: 503 from the moment the server is told to stop.
+/// Whether requests are welcome: 503 from the moment the server is told to stop, and while a database takes no writes
+/// because one of them, or a sync, has failed.
 pub(crate) async fn readyz(State(host): State<Shared>) -> Response {
-    let ready = !host.is_stopping();
+    let refusing_writes: BTreeMap<_, _> = host.databases.refusing_writes().into_iter().collect();
+    let ready = !host.is_stopping() && refusing_writes.is_empty();
     let failed = host.databases.failed();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    json(status, &Readiness { ready, databases: host.databases.names().len(), failed })
+    json(status, &Readiness { ready, databases: host.databases.names().len(), failed, refusing_writes })
 }
 
 pub(crate) async fn cluster_topology(State(host): State<Shared>, headers: HeaderMap) -> Response {

@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tracing::{Instrument, Span, field};
 
+use super::access::{self, Peer};
 use super::conditions;
 use super::couch;
 use super::drain;
@@ -88,6 +89,7 @@ pub(crate) async fn observe(State(host): State<Shared>, request: Request, next: 
         let name = HeaderName::from_static("refresh-client-configuration");
         response.headers_mut().insert(name, HeaderValue::from_static("true"));
     }
+    host.counts.answered(response.status(), begun.elapsed());
     log_end(&span, response.status(), begun);
     response
 }
@@ -96,14 +98,26 @@ async fn answer(host: &Shared, request: Request, next: Next) -> Response {
     if let Err(error) = query::check(request.uri()) {
         return error.into_response();
     }
+    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+    let caller = match access::admit(host, &peer, request.method(), request.uri(), request.headers()) {
+        Ok(caller) => caller,
+        Err(error) => {
+            drop(drain::drained(request));
+            return error.into_response();
+        }
+    };
     if ALWAYS.contains(&request.uri().path()) {
         return next.run(request).await;
     }
     let mut request = drain::drained(request);
-    match host.take_request() {
+    request.extensions_mut().insert(caller);
+    match host.take_request(request.method(), request.uri().path()) {
         Ok(held) => {
-            request.extensions_mut().insert(held);
-            next.run(request).await
+            // Held here too: a handler lets go of the request's extensions before it begins.
+            request.extensions_mut().insert(held.clone());
+            let response = next.run(request).await;
+            drop(held);
+            response
         }
         Err(error) => error.into_response(),
     }

@@ -19,9 +19,10 @@ use super::host::Host;
 use super::multi_get::Reads;
 use super::stream::Live;
 use super::{
-    bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents, explain,
-    hilo, identity, index_operations, index_reports, index_results, index_test, indexes, json_patch, multi_get, node,
-    observe, operations, progress, queries, stats, streams, subscriptions, tombstones, unsupported, verify_index,
+    backups, bulk, bulk_insert, changes, collections, configuration, couch, databases, delete_by_query, documents,
+    explain, hilo, identity, index_operations, index_reports, index_results, index_test, indexes, json_patch, metrics,
+    multi_get, node, observe, operations, progress, queries, stats, streams, subscriptions, tombstones, transfer,
+    unsupported, verify_index,
 };
 
 /// Answers with fewer bytes are sent as they are.
@@ -36,6 +37,7 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/build/version", get(node::build_version))
         .route("/healthz", get(node::healthz))
         .route("/readyz", get(node::readyz))
+        .route("/metrics", get(metrics::metrics))
         .route("/topology", get(node::topology))
         .route("/cluster/topology", get(node::cluster_topology))
         .route("/cluster/node-info", get(node::node_info))
@@ -45,6 +47,8 @@ pub(crate) fn router(host: Shared) -> Router {
         .route("/info/remote-task/tcp", get(subscriptions::manage::tcp_info))
         .route("/databases", get(databases::list))
         .route("/admin/databases", get(databases::record).put(databases::create).delete(databases::delete))
+        .route("/admin/backups", get(backups::list_all))
+        .route("/admin/restore", post(backups::restore))
         .route("/databases/_all_dbs", get(couch::list))
         .route("/databases/{db}", get(couch::info).put(couch::create).delete(couch::delete))
         .nest("/databases/{db}", database_routes())
@@ -107,12 +111,10 @@ fn database_routes() -> Router<Shared> {
         .route("/_changes", get(couch::changes).post(couch::post_changes))
         .route("/_all_docs", get(couch::all_docs).post(couch::post_all_docs))
         .merge(subscription_routes())
+        .merge(admin_routes())
         .route("/configuration/client", get(configuration::client))
-        .route("/admin/record", get(databases::record_of))
-        .route("/admin/configuration/client", put(configuration::put_client))
-        .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
-        .route("/admin/tombstones/cleanup", post(tombstones::clean_up))
-        .route("/admin/tombstones/state", get(tombstones::state))
+        .route("/export", get(transfer::export))
+        .route("/import", post(transfer::import))
         .route("/healthcheck", get(node::database_health))
 }
 
@@ -144,6 +146,16 @@ fn index_routes() -> Router<Shared> {
         .route("/indexes/verify", named().get(verify_index::report).post(verify_index::repair))
         .route("/indexes/{name}", named().get(indexes::show))
         .route("/indexes/{name}/results", get(index_results::get).post(index_results::post))
+}
+
+fn admin_routes() -> Router<Shared> {
+    Router::new()
+        .route("/admin/record", get(databases::record_of))
+        .route("/admin/backup", get(backups::list).post(backups::take))
+        .route("/admin/configuration/client", put(configuration::put_client))
+        .route("/admin/configuration/settings", get(configuration::settings).put(configuration::put_settings))
+        .route("/admin/tombstones/cleanup", post(tombstones::clean_up))
+        .route("/admin/tombstones/state", get(tombstones::state))
 }
 
 fn subscription_routes() -> Router<Shared> {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::tls::TlsFiles;
 use crate::database::DatabaseSettings;
 
 /// The settings of a server.
@@ -16,10 +17,26 @@ pub struct ServerSettings {
     /// The URL under which clients reach this server (`https://db.example.com`), told to them in topologies. `None`: what the
     /// client itself used, taken from its `Host` header.
     pub public_url: Option<String>,
+    /// Speaks TLS where given, and only that.
+    pub tls: Option<TlsFiles>,
+    /// Dangers that are wanted.
+    pub exposure: Exposure,
+    /// The directory that backups go to, in a directory for each database. `None`: `<data>/backups`.
+    pub backups: Option<PathBuf>,
     /// The settings of every database.
     pub database: DatabaseSettings,
     /// What bounds callers.
     pub limits: ServerLimits,
+}
+
+/// Dangers that a server runs only where it is told so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exposure {
+    /// Listens on more than the loopback without credentials: whoever reaches it can do everything.
+    pub open_to_everyone: bool,
+    /// Takes credentials from other machines without TLS, where whoever is on the way can read them. For a server behind a
+    /// proxy that speaks TLS.
+    pub plain_text: bool,
 }
 
 /// What bounds callers of a server.
@@ -68,7 +85,24 @@ impl ServerSettings {
     /// Makes settings with the default limits.
     #[must_use]
     pub fn new(data: PathBuf, listen: SocketAddr, database: DatabaseSettings) -> Self {
-        Self { data, listen, public_url: None, database, limits: ServerLimits::default() }
+        Self {
+            data,
+            listen,
+            public_url: None,
+            tls: None,
+            exposure: Exposure::default(),
+            backups: None,
+            database,
+            limits: ServerLimits::default(),
+        }
+    }
+}
+
+impl ServerSettings {
+    /// The directory that backups go to.
+    #[must_use]
+    pub fn backups(&self) -> PathBuf {
+        self.backups.clone().unwrap_or_else(|| self.data.join("backups"))
     }
 }
 

@@ -18,7 +18,7 @@ const DATABASE_OPERATIONS: [(&str, &str); 36] = [
     ("transformers", "transformers"),
     ("docs/size", "the size of a document"),
     ("facets", "facets"),
-    ("smuggler", "export and import"),
+    ("smuggler", "export and import in RavenDB's own format; use export and import"),
     ("replication", "replication"),
     ("etl", "ETL"),
     ("tasks", "tasks"),

@@ -91,6 +91,20 @@ impl Engine {
         Ok(Self { db, options })
     }
 
+    /// Opens a database that nobody writes to, for reading. RocksDB's notes go to `notes`.
+    pub(super) fn open_to_read(path: &Path, notes: &Path) -> Result<Self, StoreError> {
+        let memory = Memory::new(1 << 20, 8 << 20);
+        let mut options = database_options(&memory);
+        options.create_if_missing(false);
+        options.create_missing_column_families(false);
+        options.set_db_log_dir(notes);
+        check_families(path, &options)?;
+        let families =
+            Family::ALL.map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(family, &memory)));
+        let db = Db::open_cf_descriptors_read_only(&options, path, families, false).map_err(StoreError::Storage)?;
+        Ok(Self { db, options })
+    }
+
     pub(super) fn db(&self) -> &Db {
         &self.db
     }
@@ -116,7 +130,12 @@ impl Engine {
 
     /// Syncs of the log so far, as RocksDB counts them.
     pub(super) fn wal_syncs(&self) -> u64 {
-        self.options.get_ticker_count(Ticker::WalFileSynced)
+        self.ticker(Ticker::WalFileSynced)
+    }
+
+    /// One of RocksDB's own counters since it was opened.
+    pub(super) fn ticker(&self, ticker: Ticker) -> u64 {
+        self.options.get_ticker_count(ticker)
     }
 
     /// Bytes of the live table files and the logs.

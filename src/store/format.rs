@@ -34,13 +34,29 @@ pub(super) fn begin(engine: &Engine, path: &Path) -> Result<Identity, StoreError
     match read::<u32>(engine, meta::FORMAT)? {
         None => create(engine, path),
         Some(FORMAT_VERSION) => resume(engine),
-        Some(version) => Err(StoreError::Format {
+        Some(version) => Err(unknown_version(path, version)),
+    }
+}
+
+/// Checks that a directory holds a database of this format.
+pub(super) fn check(engine: &Engine, path: &Path) -> Result<(), StoreError> {
+    match read::<u32>(engine, meta::FORMAT)? {
+        Some(FORMAT_VERSION) => Ok(()),
+        Some(version) => Err(unknown_version(path, version)),
+        None => Err(StoreError::Format {
             path: path.display().to_string(),
-            detail: format!(
-                "it has format version {version}, and this version of Treepie reads version {FORMAT_VERSION}; \
-                 open it with the version that wrote it"
-            ),
+            detail: "no format version is written in it, so it is no database of Treepie".to_owned(),
         }),
+    }
+}
+
+fn unknown_version(path: &Path, version: u32) -> StoreError {
+    StoreError::Format {
+        path: path.display().to_string(),
+        detail: format!(
+            "it has format version {version}, and this version of Treepie reads version {FORMAT_VERSION}; \
+             open it with the version that wrote it"
+        ),
     }
 }
 
@@ -74,14 +90,7 @@ fn create(engine: &Engine, path: &Path) -> Result<Identity, StoreError> {
             });
         }
     }
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| StoreError::System {
-        action: "taking random bytes for the incarnation".to_owned(),
-        source: error
-            .raw_os_error()
-            .map_or_else(|| std::io::Error::other(error.to_string()), std::io::Error::from_raw_os_error),
-    })?;
-    let incarnation = STANDARD_NO_PAD.encode(random);
+    let incarnation = new_incarnation()?;
     let family = engine.family(Family::Meta)?;
     let mut batch = WriteBatch::default();
     batch.put_cf(family, meta::FORMAT, codec::encode(&FORMAT_VERSION));
@@ -89,6 +98,18 @@ fn create(engine: &Engine, path: &Path) -> Result<Identity, StoreError> {
     engine.write(batch)?;
     engine.sync()?;
     Ok(Identity { incarnation, totals: TotalsRecord::default() })
+}
+
+/// Makes an incarnation: 22 characters of random base64.
+pub(super) fn new_incarnation() -> Result<String, StoreError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| StoreError::System {
+        action: "taking random bytes for the incarnation".to_owned(),
+        source: error
+            .raw_os_error()
+            .map_or_else(|| std::io::Error::other(error.to_string()), std::io::Error::from_raw_os_error),
+    })?;
+    Ok(STANDARD_NO_PAD.encode(random))
 }
 
 fn resume(engine: &Engine) -> Result<Identity, StoreError> {
@@ -109,7 +130,8 @@ fn resume(engine: &Engine) -> Result<Identity, StoreError> {
     Ok(Identity { incarnation, totals })
 }
 
-fn last_change(engine: &Engine) -> Result<u64, StoreError> {
+/// The highest etag of the feed.
+pub(super) fn last_change(engine: &Engine) -> Result<u64, StoreError> {
     let mut scan = Scan::new(engine, None, Family::Changes, KeyRange::all(), Direction::Backward);
     match scan.next_row()? {
         None => Ok(0),

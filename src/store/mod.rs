@@ -6,15 +6,18 @@
 //!
 //! Next on the walk: `keyspace`.
 
+pub mod backup;
 pub mod changes;
 mod claims;
 pub mod codec;
 pub mod collections;
 pub mod commit;
 pub mod coordinator;
+mod distribution;
 pub mod document;
 mod engine;
 mod error;
+mod figures;
 mod format;
 pub mod keyspace;
 mod meta;
@@ -34,8 +37,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+pub(crate) use distribution::Distribution;
+pub use distribution::Spread;
 pub use engine::Memory;
 pub use error::{ErrorKind, StoreError};
+pub use figures::StorageFigures;
 pub use probe::{Probe, Step};
 pub use settings::{Durability, StoreSettings};
 
@@ -312,6 +318,16 @@ impl Store {
     /// The files can't be listed.
     pub fn size_on_disk(&self) -> Result<u64, StoreError> {
         self.inner.shared.engine.size_on_disk()
+    }
+
+    /// How the work of the committer is spread since the store was opened.
+    pub fn commit_spreads(&self) -> probe::CommitSpreads {
+        self.inner.shared.tally.spreads()
+    }
+
+    /// Why the store takes no writes: it was closed, or a write or a sync has failed. `None`: it takes them.
+    pub fn refuses_writes(&self) -> Option<String> {
+        self.inner.shared.queue.closed()
     }
 
     /// How much was done since the store was opened.

@@ -1,6 +1,15 @@
 //! Steps of the committer and of index runs that a test can watch or stop at, and counters that show how much was done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::distribution::{Distribution, Spread};
+
+/// Commits in one group; a group has at most 1,024.
+const GROUP_STEPS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+/// Microseconds of one sync.
+const SYNC_STEPS: &[u64] =
+    &[100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000];
 
 /// A step of the committer or of an index, in the order in which a group of commits, or a run, reaches them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,18 +74,50 @@ pub struct Counters {
     pub commits: u64,
 }
 
+/// How the work of a store's committer is spread, since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitSpreads {
+    /// Accepted commits of one group.
+    pub group_commits: Spread,
+    /// Microseconds that one sync of the log took.
+    pub sync_micros: Spread,
+}
+
 /// The running counters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tally {
     groups: AtomicU64,
     batches: AtomicU64,
     commits: AtomicU64,
+    group_commits: Distribution,
+    sync_micros: Distribution,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            groups: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
+            group_commits: Distribution::new(GROUP_STEPS),
+            sync_micros: Distribution::new(SYNC_STEPS),
+        }
+    }
 }
 
 impl Tally {
     pub(super) fn group(&self, commits: u64) {
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.commits.fetch_add(commits, Ordering::Relaxed);
+        self.group_commits.add(commits);
+    }
+
+    pub(super) fn sync(&self, took: Duration) {
+        self.sync_micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn spreads(&self) -> CommitSpreads {
+        CommitSpreads { group_commits: self.group_commits.read(), sync_micros: self.sync_micros.read() }
     }
 
     pub(super) fn batch(&self) {

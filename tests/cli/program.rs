@@ -33,6 +33,16 @@ impl Server {
         Self { child, url, files }
     }
 
+    /// A server that was started in another way; its commands run in a directory of their own.
+    pub(crate) fn of(child: Child, url: String) -> Self {
+        Self { child, url, files: TempDir::new().unwrap() }
+    }
+
+    /// The number of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Runs a command with nothing on standard input.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         self.run_with(arguments, "")

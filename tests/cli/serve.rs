@@ -2,7 +2,9 @@
 
 use crate::program::{Server, TREEPIE, run, serve};
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
 #[test]
 fn sigterm_and_sigint_end_it_with_everything_stored() {
@@ -75,4 +77,59 @@ fn what_can_not_be_served_is_refused() {
         assert_eq!(ran.code, Some(code), "{arguments:?} {ran:?}");
         assert!(ran.stderr.contains(words), "{arguments:?} {ran:?}");
     }
+}
+
+/// A server whose log is kept, with a request in hand that never ends.
+fn with_endless_request(shutdown_max: &str) -> (std::process::Child, TcpStream, String) {
+    let files = tempfile::TempDir::new().unwrap().keep();
+    let mut command = Command::new(TREEPIE);
+    command
+        .args(["serve", "--json", "--listen", "127.0.0.1:0", "--shutdown-max", shutdown_max, "--data"])
+        .arg(files.join("data"));
+    let mut child = command.env("TREEPIE_LOG", "warn").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let url = serde_json::from_str::<serde_json::Value>(&line).unwrap()["url"].as_str().unwrap().to_owned();
+    let mut create = Command::new(TREEPIE);
+    create.args(["put", "a", "-", "--url", &url]);
+    assert_eq!(run(create, "{}").code, Some(0));
+    let mut connection = TcpStream::connect(url.trim_start_matches("http://")).unwrap();
+    let head =
+        "PUT /databases/main/docs?id=late HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\nExpect: 100-continue\r\n\r\n";
+    connection.write_all(head.as_bytes()).unwrap();
+    connection.read_exact(&mut [0; 25]).unwrap();
+    (child, connection, files.to_str().unwrap().to_owned())
+}
+
+fn signal(child: &std::process::Child, name: &str) {
+    assert!(Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().unwrap().success());
+}
+
+#[test]
+fn what_is_cut_off_at_the_end_is_said() {
+    let (child, connection, files) = with_endless_request("0s");
+    signal(&child, "TERM");
+    let ended = child.wait_with_output().unwrap();
+    drop(connection);
+    let log = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(0), "{log}");
+    assert!(log.contains("cut off") && log.contains("PUT /databases/main/docs"), "{log}");
+    std::fs::remove_dir_all(files).unwrap();
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let (mut child, connection, files) = with_endless_request("1h");
+    signal(&child, "TERM");
+    let mut line = String::new();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    while !line.contains("a second signal ends it at once") {
+        line.clear();
+        assert!(log.read_line(&mut line).unwrap() > 0, "the server says that it stops");
+    }
+    assert_eq!(child.try_wait().unwrap(), None, "the request in hand holds it");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    drop(connection);
+    std::fs::remove_dir_all(files).unwrap();
 }

@@ -6,6 +6,8 @@
     reason = "a test that meets what it does not expect has failed"
 )]
 
+mod access;
+mod backups;
 mod batches;
 mod bulk_inserts;
 mod change_feed;
@@ -17,6 +19,7 @@ mod databases;
 mod deletions_that_are_gone;
 mod documents;
 mod expectations;
+mod exports;
 mod hilo_ranges_never_overlap;
 mod identities_by_request;
 mod identities_without_a_majority;
@@ -32,6 +35,7 @@ mod keys_and_numbers;
 mod levels_of_indexes;
 mod limits;
 mod lists;
+mod metrics;
 mod names_are_never_given_twice;
 mod nodes_and_routes;
 mod patches;

@@ -28,7 +28,7 @@ use super::router::Shared;
 use super::settings::ServerLimits;
 use crate::database::{DatabaseError, Write};
 use elements::Elements;
-use unpack::Unpacker;
+pub(super) use unpack::Unpacker;
 
 /// Documents in one commit.
 const BATCH_DOCUMENTS: usize = 2_048;

@@ -15,7 +15,7 @@ const STEP_BYTES: usize = 4 * 1024;
 const WINDOW_LOG_MAX: u32 = 24;
 
 /// Unpacks one body.
-pub(super) enum Unpacker {
+pub(crate) enum Unpacker {
     Plain,
     Gzip(MultiGzDecoder<Vec<u8>>),
     Zstd(zstd::stream::write::Decoder<'static, Vec<u8>>),
@@ -26,7 +26,7 @@ impl Unpacker {
     ///
     /// # Errors
     /// 415 for another than gzip and zstd.
-    pub(super) fn new(headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub(crate) fn new(headers: &HeaderMap) -> Result<Self, ApiError> {
         let encoding = headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase());
         match encoding.as_deref() {
             None | Some(b"" | b"identity") => Ok(Self::Plain),
@@ -52,7 +52,7 @@ impl Unpacker {
     ///
     /// # Errors
     /// It is not what the encoding says; those of `take`.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         piece: &[u8],
         mut take: impl FnMut(&[u8]) -> Result<(), ApiError>,

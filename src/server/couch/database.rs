@@ -1,11 +1,13 @@
 //! A database at its own path, as CouchDB has it: what it holds, making and deleting one; and the list of all.
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 
 use super::lease::{CouchLease, missing_is_not_found};
+use crate::access::{Caller, Level};
 use crate::server::error::{ApiError, names};
 use crate::server::json::json_bytes;
 use crate::server::registry::Databases;
@@ -25,9 +27,14 @@ pub(crate) async fn info(State(host): State<Shared>, CouchLease(lease): CouchLea
     line(StatusCode::OK, &host.blocking(read).await?)
 }
 
-/// Lists the names of all databases.
-pub(crate) async fn list(State(host): State<Shared>) -> Result<Response, ApiError> {
-    line(StatusCode::OK, &host.databases.names())
+/// Lists the names of all databases that the caller may read.
+pub(crate) async fn list(
+    State(host): State<Shared>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
+    let mut names = host.databases.names();
+    names.retain(|name| caller.may(Level::Read, Some(name)));
+    line(StatusCode::OK, &names)
 }
 
 /// Makes a database; 412 where there is one of that name.

@@ -34,6 +34,8 @@ pub(crate) fn is_path(path: &str) -> bool {
 /// What CouchDB calls an error.
 pub(crate) fn error_name(status: StatusCode) -> &'static str {
     match status {
+        StatusCode::UNAUTHORIZED => "unauthorized",
+        StatusCode::FORBIDDEN => "forbidden",
         StatusCode::NOT_FOUND => "not_found",
         StatusCode::CONFLICT => "conflict",
         StatusCode::GONE => "gone",

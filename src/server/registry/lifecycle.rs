@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use axum::http::StatusCode;
 
 use super::open::{OpenDatabase, write_marker};
 use super::{Databases, Entry, missing, name as names_of_databases};
+use crate::backup::restore;
 use crate::server::error::{ApiError, names};
 use crate::server::files;
 use crate::server::host::broken;
@@ -21,6 +23,25 @@ impl Databases {
     /// # Errors
     /// 400 for a bad name, 409 where there is one of that name.
     pub(crate) async fn create(host: &Shared, name: &str, naming: NameSettings) -> Result<(), ApiError> {
+        Self::add(host, name, "created", move |databases, lower, name| databases.make(lower, name, &naming)).await
+    }
+
+    /// Makes a database of a backup. Once polled it is finished even if the future is dropped.
+    ///
+    /// # Errors
+    /// 400 for a bad name, 409 where there is one of that name; the backup is damaged, or can't be copied.
+    pub(crate) async fn restore(host: &Shared, name: &str, backup: PathBuf) -> Result<(), ApiError> {
+        Self::add(host, name, "restored", move |databases, lower, name| {
+            databases.make_from_backup(lower, name, &backup)
+        })
+        .await
+    }
+
+    /// Adds the database that `make` makes, given the lower-case name and the name.
+    async fn add<F>(host: &Shared, name: &str, what: &'static str, make: F) -> Result<(), ApiError>
+    where
+        F: FnOnce(&Self, &str, &str) -> Result<OpenDatabase, ApiError> + Send + 'static,
+    {
         names_of_databases::check(name)?;
         let lower = name.to_ascii_lowercase();
         {
@@ -28,17 +49,17 @@ impl Databases {
             if entries.contains_key(&lower) {
                 return Err(exists(name));
             }
-            entries.insert(lower.clone(), Entry::Changing { name: name.to_owned(), what: "created" });
+            entries.insert(lower.clone(), Entry::Changing { name: name.to_owned(), what });
         }
         let (host, name) = (Arc::clone(host), name.to_owned());
         let task = tokio::spawn(async move {
             let worker = Arc::clone(&host);
             let (key, spelling) = (lower.clone(), name.clone());
-            let made = host.blocking(move || worker.databases.make(&key, &spelling, &naming)).await;
+            let made = host.blocking(move || make(&worker.databases, &key, &spelling)).await;
             let mut entries = host.databases.entries.write();
             match made {
                 Ok(open) => {
-                    tracing::info!(name: "database.created", database = %name, "a database was created");
+                    tracing::info!(name: "database.added", database = %name, "a database was {what}");
                     let open = Arc::new(open);
                     entries.insert(lower, Entry::Open(Arc::clone(&open)));
                     drop(entries);
@@ -52,6 +73,42 @@ impl Databases {
             }
         });
         task.await.unwrap_or_else(|error| Err(broken(&error)))
+    }
+
+    /// Restores beside the databases and moves what is whole among them, so that a crash leaves no half of one.
+    fn make_from_backup(&self, lower: &str, name: &str, backup: &Path) -> Result<OpenDatabase, ApiError> {
+        let staging = self.staging(lower);
+        let restored = self.move_restored(&staging, lower, name, backup);
+        if restored.is_err()
+            && let Err(error) = fs::remove_dir_all(&staging)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(name: "database.directory.left", path = %staging.display(), %error, "files of a database that could not be restored are left; the next start removes them");
+        }
+        restored?;
+        let open = OpenDatabase::open(&self.root.join(lower), name, &self.settings)?;
+        self.begin_naming(&open, &NameSettings::default())?;
+        Ok(open)
+    }
+
+    fn move_restored(&self, staging: &Path, lower: &str, name: &str, backup: &Path) -> Result<(), ApiError> {
+        restore(backup, staging)?;
+        let directory = self.root.join(lower);
+        let failed = |error: io::Error| {
+            let place = directory.display();
+            ApiError::internal(format!("The directory {place} of database '{name}' could not be made: {error}"))
+        };
+        if directory.exists() {
+            return Err(failed(io::Error::from(io::ErrorKind::AlreadyExists)));
+        }
+        write_marker(staging, name).map_err(failed)?;
+        fs::rename(staging, &directory).map_err(failed)?;
+        files::sync_parent(&directory).map_err(failed)
+    }
+
+    /// A path on the file system of the databases at which nothing is; what a crash leaves there the next start removes.
+    pub(crate) fn staging(&self, lower: &str) -> PathBuf {
+        self.removed.join(format!("{lower}.{}.deleted", uuid::Uuid::new_v4()))
     }
 
     fn make(&self, lower: &str, name: &str, naming: &NameSettings) -> Result<OpenDatabase, ApiError> {

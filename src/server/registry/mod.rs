@@ -123,6 +123,11 @@ impl Databases {
         }
     }
 
+    /// Leases every database that is open.
+    pub(crate) fn lease_all(&self) -> Vec<Lease> {
+        self.names().iter().filter_map(|name| self.lease(name).ok()).collect()
+    }
+
     /// The name as created and why it could not be opened, where it could not; `None` where there is no such database.
     pub(crate) fn find(&self, name: &str) -> Option<(String, Option<String>)> {
         match self.entries.read().get(&name.to_ascii_lowercase())? {
@@ -143,6 +148,12 @@ impl Databases {
                 Entry::Changing { .. } => None,
             })
             .collect()
+    }
+
+    /// The databases that are open and take no writes, with the reason.
+    pub(crate) fn refusing_writes(&self) -> Vec<(String, String)> {
+        let refusing = |lease: Lease| Some((lease.name().to_owned(), lease.store().refuses_writes()?));
+        self.lease_all().into_iter().filter_map(refusing).collect()
     }
 
     /// The names of the databases that could not be opened.

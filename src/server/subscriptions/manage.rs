@@ -13,6 +13,7 @@ use crate::server::node;
 use crate::server::query::{Query, bad};
 use crate::server::registry::Lease;
 use crate::server::router::Shared;
+use crate::server::tls::Tls;
 use crate::server::wire::subscription::{FaultLine, Faults, Named, State, States, Task, TaskState, TcpInfo, Wanted};
 use crate::subscription::{Definition, Key, Start, Status, SubscriptionError, Update, change_vector};
 
@@ -135,9 +136,11 @@ fn info(host: &Shared, headers: &HeaderMap) -> TcpInfo {
     let place = place.split('/').next().unwrap_or(place);
     // Clients take the port of a TCP address as given.
     let has_port = place.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let url = if has_port { format!("tcp://{place}") } else { format!("tcp://{place}:80") };
+    let port = if url.starts_with("https://") { 443 } else { 80 };
+    let url = if has_port { format!("tcp://{place}") } else { format!("tcp://{place}:{port}") };
+    let certificate = host.tls.as_ref().map(Tls::certificate);
     let (node_tag, server_id) = (host.node.tag.clone(), host.node.id.clone());
-    TcpInfo { url, urls: None, certificate: None, node_tag, server_id }
+    TcpInfo { url, urls: None, certificate, node_tag, server_id }
 }
 
 fn task_key(query: &Query) -> Result<Key<'_>, ApiError> {

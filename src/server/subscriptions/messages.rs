@@ -6,17 +6,19 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Bytes of one message of a client.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
+/// What is spoken over: TCP, or TLS on it.
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Wire for S {}
+
 /// A connection that speaks in JSON values.
 pub(super) struct Peer {
-    reader: OwnedReadHalf,
-    writer: OwnedWriteHalf,
+    wire: Box<dyn Wire>,
     buffer: BytesMut,
     unread_max: Duration,
 }
@@ -32,9 +34,8 @@ pub(super) enum Broken {
 
 impl Peer {
     /// Takes a connection over; a client that reads nothing for `unread_max` is given up.
-    pub(super) fn new(stream: TcpStream, unread_max: Duration) -> Self {
-        let (reader, writer) = stream.into_split();
-        Self { reader, writer, buffer: BytesMut::new(), unread_max }
+    pub(super) fn new(wire: Box<dyn Wire>, unread_max: Duration) -> Self {
+        Self { wire, buffer: BytesMut::new(), unread_max }
     }
 
     /// Reads the next message.
@@ -49,7 +50,7 @@ impl Peer {
             if self.buffer.len() > MESSAGE_BYTES_MAX {
                 return Err(Broken::Malformed(format!("a message is longer than {MESSAGE_BYTES_MAX} bytes")));
             }
-            match self.reader.read_buf(&mut self.buffer).await {
+            match self.wire.read_buf(&mut self.buffer).await {
                 Ok(0) | Err(_) => return Err(Broken::Gone),
                 Ok(_) => {}
             }
@@ -79,13 +80,18 @@ impl Peer {
 
     /// Sends bytes.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let sent = tokio::time::timeout(self.unread_max, self.writer.write_all(bytes)).await;
+        let sent = tokio::time::timeout(self.unread_max, async {
+            self.wire.write_all(bytes).await?;
+            // TLS may keep the end back until it is told.
+            self.wire.flush().await
+        });
+        let sent = sent.await;
         sent.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing"))?
     }
 
     /// Ends the connection in good order.
     pub(super) async fn end(mut self) {
         // Where this fails it has ended already.
-        let _ = self.writer.shutdown().await;
+        let _ = self.wire.shutdown().await;
     }
 }

@@ -6,13 +6,15 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use axum::http::HeaderMap;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::messages::{Broken, Peer};
+use super::messages::{Broken, Peer, Wire};
 use super::reading::{self, Batch, Read};
 use super::render;
+use crate::access::Level;
+use crate::server::access::{self, Need};
 use crate::server::error::ApiError;
 use crate::server::host::{Host, signalled};
 use crate::server::registry::Lease;
@@ -48,10 +50,10 @@ enum Event {
     Stirred,
 }
 
-/// Serves one connection.
-pub(crate) async fn serve(host: Shared, stream: TcpStream) {
-    let mut peer = Peer::new(stream, host.settings.limits.unread_max);
-    let over = match greet(&host, &mut peer).await {
+/// Serves one connection, of somebody who is known by a certificate or not at all.
+pub(crate) async fn serve(host: Shared, wire: Box<dyn Wire>, shown: &access::Peer) {
+    let mut peer = Peer::new(wire, host.settings.limits.unread_max);
+    let over = match greet(&host, &mut peer, shown).await {
         Ok((lease, options)) => match begin(&host, &mut peer, lease, options).await {
             Ok(never) => match never {},
             Err(over) => over,
@@ -73,7 +75,7 @@ pub(crate) async fn serve(host: Shared, stream: TcpStream) {
 }
 
 /// Reads the header and the options.
-async fn greet(host: &Host, peer: &mut Peer) -> Result<(Lease, TcpOptions), Over> {
+async fn greet(host: &Host, peer: &mut Peer, shown: &access::Peer) -> Result<(Lease, TcpOptions), Over> {
     let deadline = Instant::now() + host.settings.limits.head_timeout;
     for _ in 0..PROPOSALS_MAX {
         let header: TcpHeader = next_by(peer, deadline).await?;
@@ -86,10 +88,12 @@ async fn greet(host: &Host, peer: &mut Peer) -> Result<(Lease, TcpOptions), Over
         let asked = header.operation_version;
         match VERSIONS.iter().find(|version| **version <= asked) {
             Some(version) if *version == asked => {
+                let database = header.database_name.unwrap_or_default();
+                admit(host, peer, shown, asked, &database).await?;
                 let reply = TcpReply { status: "Ok", version: asked, message: None, licensed_features: None };
                 peer.say(&reply).await?;
                 let options = next_by(peer, deadline).await?;
-                let lease = host.databases.lease(header.database_name.as_deref().unwrap_or_default());
+                let lease = host.databases.lease(&database);
                 let lease = lease.map_err(|error| Over::Failing(error.detail()))?;
                 return Ok((lease, options));
             }
@@ -102,6 +106,15 @@ async fn greet(host: &Host, peer: &mut Peer) -> Result<(Lease, TcpOptions), Over
             }
         }
     }
+    Err(Over::Silently)
+}
+
+/// Refuses a client that may not write in the database: what it acknowledges moves the subscription for everyone.
+async fn admit(host: &Host, peer: &mut Peer, shown: &access::Peer, version: i64, database: &str) -> Result<(), Over> {
+    let caller = access::recognise(host, shown, &HeaderMap::new());
+    let Err(error) = access::check(&caller, &Need::In(database.to_owned(), Level::Write)) else { return Ok(()) };
+    let message = Some(error.detail());
+    peer.say(&TcpReply { status: "AuthorizationFailed", version, message, licensed_features: None }).await?;
     Err(Over::Silently)
 }
 

@@ -1,5 +1,6 @@
 //! The JSON of the HTTP interface, as RavenDB's clients read and write it. Its casing and its oddities stay in here.
 
+pub(crate) mod backup;
 pub(crate) mod batch;
 pub(crate) mod changes;
 pub(crate) mod configuration;
@@ -19,5 +20,6 @@ pub(crate) mod stats;
 pub(crate) mod subscription;
 pub(crate) mod text;
 pub(crate) mod tombstones;
+pub(crate) mod transfer;
 pub(crate) mod tryout;
 pub(crate) mod verify;

@@ -36,6 +36,8 @@ pub(crate) struct Readiness {
     pub(crate) ready: bool,
     pub(crate) databases: usize,
     pub(crate) failed: Vec<String>,
+    /// Databases that take no writes any more, with the reason.
+    pub(crate) refusing_writes: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize)]

@@ -222,7 +222,9 @@ impl Committer {
             return Ok(());
         }
         self.reached(Step::BeforeSync);
+        let begun = Instant::now();
         self.shared.engine.sync()?;
+        self.shared.tally.sync(begun.elapsed());
         self.reached(Step::AfterSync);
         self.unsynced_since = None;
         self.synced = self.written;

@@ -1,11 +1,11 @@
-//! Sizes on the command line: `65536`, `64KiB`, `64MiB`, `1GiB`.
+//! Sizes: `65536`, `64KiB`, `64MiB`, `1GiB`.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) usize);
+pub struct Size(pub usize);
 
 const UNITS: [(&str, usize); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("", 1)];
 
