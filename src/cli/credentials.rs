@@ -20,8 +20,8 @@ pub(crate) struct Credentials {
     /// A file with an API key; TREEPIE_KEY may hold the key itself
     #[arg(long, env = "TREEPIE_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
-    #[arg(long = "key", env = "TREEPIE_KEY", hide = true, hide_env_values = true)]
-    key: Option<String>,
+    #[arg(long = "api-key", env = "TREEPIE_KEY", hide = true, hide_env_values = true)]
+    api_key: Option<String>,
 }
 
 /// Shows nothing of the key.
@@ -43,7 +43,7 @@ impl Credentials {
         let mut credentials = client::Credentials::default();
         credentials.issuer = self.ca.as_ref().map(read).transpose()?;
         credentials.certificate = self.certificate.as_ref().map(read).transpose()?;
-        credentials.api_key = match (&self.key, &self.key_file) {
+        credentials.api_key = match (&self.api_key, &self.key_file) {
             (Some(key), _) => Some(key.clone()),
             (None, Some(file)) => Some(String::from_utf8_lossy(&read(file)?).into_owned()),
             (None, None) => None,
