@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use treepie::store::commit::Commit;
-use treepie::store::probe::Step;
+use treepie::store::probe::{Probe, Step};
 use treepie::store::{Durability, Progress, StoreSettings};
 
 use crate::world::{Gate, World, block_on, put, unsynced};
@@ -33,9 +33,21 @@ fn a_group_has_one_batch_and_one_sync() {
     );
 }
 
+/// A disk whose syncs take a while, so that how many writers are waiting by then does not hang on who is given a processor.
+#[derive(Debug)]
+struct SlowDisk;
+
+impl Probe for SlowDisk {
+    fn reached(&self, step: Step) {
+        if step == Step::BeforeSync {
+            std::thread::sleep(Duration::from_millis(3));
+        }
+    }
+}
+
 #[test]
 fn sixteen_writers_need_at_most_a_quarter_as_many_syncs_as_writes() {
-    let world = World::new();
+    let world = World::with(&StoreSettings { probe: Some(Arc::new(SlowDisk)), ..StoreSettings::default() });
     let before = world.store.counters();
     let writes = AtomicU64::new(0);
     std::thread::scope(|scope| {
