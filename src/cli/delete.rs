@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use super::api::{ANSWER_TIMEOUT, Api};
 use super::output::{Output, OutputArgs};
-use super::{Failure, Target, json};
+use super::{Failure, Target};
 
 /// Delete documents by id; one that is not there is no failure
 #[derive(Debug, Args)]
@@ -26,13 +26,7 @@ impl Delete {
         for id in &self.ids {
             let request = api.request(Method::DELETE, "docs").query(&[("id", id)]);
             api.text(request).await?;
-            if out.for_people() {
-                out.line(&format!("deleted {id}"))?;
-            } else {
-                let mut name = String::new();
-                json::push_string(&mut name, id);
-                out.line(&json::object([("id", name.as_str()), ("deleted", "true")].into_iter()))?;
-            }
+            out.deleted("id", id, id)?;
             out.flush()?;
         }
         Ok(())

@@ -59,13 +59,14 @@ struct LoadedBy {
     is_cut: bool,
 }
 
+/// What a map emitted.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Entry<'a> {
+pub(super) struct Entry<'a> {
     #[serde(borrow)]
-    key: &'a RawValue,
+    pub(super) key: &'a RawValue,
     #[serde(borrow)]
-    value: &'a RawValue,
+    pub(super) value: &'a RawValue,
 }
 
 #[derive(Deserialize)]

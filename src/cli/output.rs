@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::Args;
 
-use super::Failure;
+use super::{Failure, json};
 
 /// For whom the output is.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -54,6 +54,19 @@ impl Output {
     /// Standard output cannot be written to; see [`Failure::output`].
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(|error| Failure::output(&error))
+    }
+
+    /// Says that something is deleted: `shown` to people, its name as `member` of an object otherwise.
+    ///
+    /// # Errors
+    /// Standard output cannot be written to; see [`Failure::output`].
+    pub(crate) fn deleted(&mut self, member: &str, name: &str, shown: &str) -> Result<(), Failure> {
+        if self.for_people {
+            return self.line(&format!("deleted {shown}"));
+        }
+        let mut text = String::new();
+        json::push_string(&mut text, name);
+        self.line(&json::object([(member, text.as_str()), ("deleted", "true")].into_iter()))
     }
 
     /// Prints rows in aligned columns, numbers to the right, under a heading.

@@ -6,7 +6,7 @@ use reqwest::Method;
 use super::show::found;
 use crate::cli::api::{ANSWER_TIMEOUT, Api};
 use crate::cli::output::{Output, OutputArgs};
-use crate::cli::{Failure, Target, json};
+use crate::cli::{Failure, Target};
 
 /// Delete indexes and their artificial documents
 #[derive(Debug, Args)]
@@ -31,13 +31,7 @@ impl Delete {
             let query = [("name", name.as_str()), ("keepOutputs", if self.keep_outputs { "true" } else { "false" })];
             let answer = api.text(api.request(Method::DELETE, "indexes").query(&query)).await;
             found(name, answer)?;
-            if out.for_people() {
-                out.line(&format!("deleted index {name}"))?;
-            } else {
-                let mut text = String::new();
-                json::push_string(&mut text, name);
-                out.line(&json::object([("name", text.as_str()), ("deleted", "true")].into_iter()))?;
-            }
+            out.deleted("name", name, &format!("index {name}"))?;
             out.flush()?;
         }
         Ok(())

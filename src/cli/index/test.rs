@@ -13,7 +13,7 @@ use treepie::store::document::Document;
 use super::put::{name_of, with_line};
 use crate::cli::api::{ANSWER_TIMEOUT, Api, CallError};
 use crate::cli::document::not_understood;
-use crate::cli::explain::Fault;
+use crate::cli::explain::{Entry, Fault};
 use crate::cli::load::samples;
 use crate::cli::output::{Output, OutputArgs, cut, grouped, width};
 use crate::cli::put::read;
@@ -79,15 +79,6 @@ struct TriedDocument<'a> {
     #[serde(borrow)]
     entries: Vec<Entry<'a>>,
     fault: Option<Fault>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Entry<'a> {
-    #[serde(borrow)]
-    key: &'a RawValue,
-    #[serde(borrow)]
-    value: &'a RawValue,
 }
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use crate::cli::api::{ANSWER_TIMEOUT, Api};
 use crate::cli::output::{Output, OutputArgs};
-use crate::cli::{Failure, Target, json};
+use crate::cli::{Failure, Target};
 
 /// Delete subscriptions
 #[derive(Debug, Args)]
@@ -27,13 +27,7 @@ impl Delete {
             // The deletion of a missing one is no error to the server; to a person it is a slip.
             api.text(api.request(Method::GET, "subscriptions/state").query(&[("name", name)])).await?;
             api.text(api.request(Method::DELETE, "subscriptions").query(&[("taskName", name)])).await?;
-            if out.for_people() {
-                out.line(&format!("deleted subscription {name}"))?;
-            } else {
-                let mut text = String::new();
-                json::push_string(&mut text, name);
-                out.line(&json::object([("name", text.as_str()), ("deleted", "true")].into_iter()))?;
-            }
+            out.deleted("name", name, &format!("subscription {name}"))?;
             out.flush()?;
         }
         Ok(())
